@@ -1,0 +1,1 @@
+"""commlang: communication patterns, proven free of deadlock before they run."""
