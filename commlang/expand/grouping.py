@@ -1,0 +1,98 @@
+"""`group` and `mesh`: from lists of ranks to numbered groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from commlang.expand import arrays, functions
+from commlang.expand.arrays import is_int
+from commlang.expand.fault import fail
+from commlang.expand.values import Group
+
+if TYPE_CHECKING:
+    from commlang.expand.arrays import Array, Int
+    from commlang.expand.scope import Scope
+    from commlang.syntax import ast
+
+
+def make_group(node: ast.Group, ranks: Group, sequence: Any, scope: Scope, label: str) -> Group:
+    """The group whose members a list names, as ranks of the pattern that runs."""
+    matrix, sizes = _members(node, ranks, sequence, scope)
+    table = ranks.table
+    frames = arrays.broadcast(ranks.frame, len(matrix))
+    rows = np.concatenate([frames[:, None], sizes[:, None], matrix], axis=1)
+    unique, lane_row = np.unique(rows, axis=0, return_inverse=True)
+    gids: list[int] = []
+    for row in unique:
+        frame, size, members = int(row[0]), int(row[1]), row[2 : 2 + int(row[1])]
+        if not size:
+            fail(scope, node, "CL122", "a group without members")
+        if len(set(members.tolist())) != size:
+            fail(scope, node, "CL122", "a rank stands in the group twice")
+        world = table.member(frame, members)
+        gids.append(table.add(label, tuple(np.asarray(world).tolist())))
+    gid = arrays.squeeze(np.asarray(gids, dtype=np.int64)[lane_row.reshape(-1)])
+    if isinstance(gid, int) or len(gid) == scope.lanes:
+        _check_agreement(node, gid, ranks, scope)
+    return Group(gid, table, ranks.frame)
+
+
+def _members(
+    node: ast.Group, ranks: Group, sequence: Any, scope: Scope
+) -> tuple[Array, Array]:
+    """Per lane (one row if all agree), the members padded with -1, and how many there are."""
+    size = ranks.length
+    columns: list[Array] = []
+    uniform = isinstance(sequence.length, int) and isinstance(ranks.frame, int)
+    for i, live in functions.positions(sequence):
+        value = functions.item(sequence, i)
+        if not is_int(value):
+            fail(scope, node, "CL103", "a group is a list of ranks")
+        bad = ((value < 0) | (value >= size)) & live
+        if arrays.anywhere(bad):
+            message = "a member is no rank of the pattern"
+            fail(scope, node, "CL116", message, lanes=bad)
+        uniform = uniform and isinstance(value, int)
+        columns.append(np.where(live, value, -1))
+    lanes = 1 if uniform else scope.lanes
+    matrix = np.full((lanes, len(columns)), -1, dtype=np.int64)
+    for i, column in enumerate(columns):
+        matrix[:, i] = column
+    return matrix, arrays.broadcast(sequence.length, lanes)
+
+
+def _check_agreement(node: ast.Group, gid: Int, ranks: Group, scope: Scope) -> None:
+    """Every member of a group must itself name that group."""
+    if isinstance(gid, int) or scope.instances > 1:
+        return
+    named = np.full(ranks.table.world, -1, dtype=np.int64)
+    named[scope.ranks] = gid
+    for number in np.unique(gid).tolist():
+        members = np.asarray(ranks.table.entries[number].members)
+        others = members[(named[members] >= 0) & (named[members] != number)]
+        if len(others):
+            rank, other = int(scope.ranks[np.argmax(gid == number)]), int(others[0])
+            message = f"rank {rank} names rank {other} as a member, but rank {other} names others"
+            fail(scope, node, "CL122", message)
+
+
+def mesh_axis(
+    node: ast.Mesh, ranks: Group, size: int, stride: int, scope: Scope, label: str
+) -> Group:
+    """Per lane, its group along one axis of a mesh: the ranks `stride` apart."""
+    table = ranks.table
+    rank = arrays.broadcast(table.position(ranks.frame, scope.ranks), scope.lanes)
+    start = rank - rank // stride % size * stride
+    frames = arrays.broadcast(ranks.frame, scope.lanes)
+    unique, lane_row = np.unique(
+        np.stack([frames, start], axis=1), axis=0, return_inverse=True
+    )
+    steps = np.arange(size) * stride
+    gids = [
+        table.add(label, tuple(np.asarray(table.member(frame, first + steps)).tolist()))
+        for frame, first in unique.tolist()
+    ]
+    gid = arrays.squeeze(np.asarray(gids, dtype=np.int64)[lane_row.reshape(-1)])
+    return Group(gid, table, ranks.frame)

@@ -1,0 +1,370 @@
+"""The values of the expression language, each aligned with the lanes of a scope.
+
+A lane is one rank in one iteration of the loops around it. A value is uniform (a plain Python
+value: the same on all lanes) or holds arrays with one entry per lane. `take` moves a value from
+the lanes of one scope to those of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from commlang.expand import arrays
+from commlang.expand.arrays import Array, Int
+
+if TYPE_CHECKING:
+    from commlang.dtypes import DType
+    from commlang.expand.groups import GroupTable
+    from commlang.expand.scope import Scope
+    from commlang.operations import ReduceOp
+    from commlang.resolve.modules import Definition
+    from commlang.syntax import ast
+
+Value: TypeAlias = Any
+"""int, bool, Fraction, str, an int64 or bool array over lanes, or one of the classes below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A reduce operation; `factor` belongs to premul_sum."""
+
+    op: ReduceOp
+    factor: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Elements of a buffer: `shape` and `strides` count elements, as `offset` does."""
+
+    buffer: Int
+    offset: Int
+    shape: tuple[Int, ...]
+    strides: tuple[Int, ...]
+    dtype: DType
+
+    @property
+    def numel(self) -> Int:
+        result: Int = 1
+        for dim in self.shape:
+            result = arrays.multiply(result, dim)
+        return result
+
+    def contiguous(self) -> arrays.Bool:
+        """Whether the elements lie one after the other, per lane."""
+        result: arrays.Bool = True
+        expected: Int = 1
+        for dim, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if stride is not expected:
+                same = (stride == expected) | (dim <= 1)
+                result = same if result is True else result & same
+            expected = dim if isinstance(expected, int) and expected == 1 else expected * dim
+        if isinstance(result, bool):
+            return result
+        empty = self.numel == 0
+        return result | empty if isinstance(result, np.ndarray) else bool(result or empty)
+
+
+def row_major(shape: tuple[Int, ...]) -> tuple[Int, ...]:
+    """The strides of a contiguous tensor."""
+    strides: list[Int] = []
+    stride: Int = 1
+    for dim in reversed(shape):
+        strides.append(stride)
+        stride = arrays.multiply(stride, dim)
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of ranks, as the number of its entry in the table of groups."""
+
+    gid: Int
+    table: GroupTable
+    frame: Int
+    """The group in whose ranks the members are told: that of the pattern."""
+
+    @property
+    def length(self) -> Int:
+        return self.table.size(self.gid)
+
+    def at(self, i: Int) -> Int:
+        return self.table.position(self.frame, self.table.member(self.gid, i))
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    start: Int
+    step: Int
+    length: Int
+
+    def at(self, i: Int) -> Int:
+        if isinstance(self.step, int) and self.step == 1:
+            return i if isinstance(self.start, int) and self.start == 0 else self.start + i
+        return self.start + self.step * i
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list written out: the same number of items on all lanes."""
+
+    items: tuple[Value, ...]
+
+    @property
+    def length(self) -> Int:
+        return len(self.items)
+
+    def at(self, i: Int) -> Value:
+        return self.items[i] if isinstance(i, int) else choose(self.items, i)
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """A comprehension's items: `flat` over its own lanes, of which `index` lists those kept.
+
+    Lane l holds the items `index[first[l] : first[l] + length[l]]`.
+    """
+
+    flat: Value
+    index: Array
+    first: Int
+    length: Int
+
+    def at(self, i: Int) -> Value:
+        return take(self.flat, _take_int(self.index, self.first + i))
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """`view.chunks(k, dim)`: k views whose lengths along `dim` differ by at most one."""
+
+    view: View
+    k: Int
+    dim: int
+
+    @property
+    def length(self) -> Int:
+        return self.k
+
+    def start(self, i: Int) -> Int:
+        """The first element of chunk i along the dim (that of chunk k is the end)."""
+        n = self.view.shape[self.dim]
+        rest = arrays.modulo(n, self.k)
+        base = arrays.floor_divide(n, self.k) * i
+        if isinstance(rest, int) and rest == 0:
+            return base
+        return base + arrays.minimum(i, rest)
+
+    def at(self, i: Int) -> View:
+        return self.run(i, i + 1)
+
+    def run(self, low: Int, high: Int) -> View:
+        """The view of chunks low to high."""
+        start = self.start(low)
+        length = self.start(high) - start
+        offset = self.view.offset + start * self.view.strides[self.dim]
+        shape = (*self.view.shape[: self.dim], length, *self.view.shape[self.dim + 1 :])
+        return replace(self.view, offset=offset, shape=shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced:
+    """Every step-th item of another sequence, from start; a step of -1 walks back."""
+
+    base: Any
+    start: Int
+    step: Int
+    length: Int
+
+    def at(self, i: Int) -> Value:
+        return self.base.at(self.start + self.step * i)
+
+
+@dataclass(frozen=True, slots=True)
+class Zipped:
+    """Sequences side by side; `enumerate` is one with a Range."""
+
+    parts: tuple[Any, ...]
+    length: Int
+
+    def at(self, i: Int) -> tuple[Value, ...]:
+        return tuple(part.at(i) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A parameter table, indexed so far by `prefix`."""
+
+    array: Array
+    prefix: tuple[Int, ...] = ()
+
+    @property
+    def length(self) -> Int:
+        return self.array.shape[len(self.prefix)]
+
+    def at(self, i: Int) -> Value:
+        prefix = (*self.prefix, i)
+        if len(prefix) < self.array.ndim:
+            return Table(self.array, prefix)
+        cell = self.array[prefix]
+        return cell if isinstance(cell, np.ndarray) else int(cell)
+
+
+SEQUENCES = (Group, Range, Items, Ragged, Chunks, Sliced, Zipped, Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A `let` function with the scope that it was defined in."""
+
+    node: ast.LetFunction
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Callable:
+    """A pattern or an extern."""
+
+    definition: Definition
+
+
+def _take_int(value: Any, index: Int) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    return value[index] if isinstance(index, np.ndarray) else value[index].item()
+
+
+def take(value: Value, index: Int) -> Value:
+    """The value on other lanes: lane l of the result is lane `index[l]` of the value.
+
+    With an int for an index, the result is that lane's value, uniform.
+    """
+    match value:
+        case np.ndarray():
+            return _take_int(value, index)
+        case View(buffer, offset, shape, strides, dtype):
+            return View(
+                _take_int(buffer, index),
+                _take_int(offset, index),
+                tuple(_take_int(d, index) for d in shape),
+                tuple(_take_int(s, index) for s in strides),
+                dtype,
+            )
+        case Group(gid, table, frame):
+            return Group(_take_int(gid, index), table, _take_int(frame, index))
+        case Range(start, step, length):
+            parts = (_take_int(v, index) for v in (start, step, length))
+            return Range(*parts)
+        case Items(items):
+            return Items(tuple(take(item, index) for item in items))
+        case Ragged(flat, order, first, length):
+            return Ragged(flat, order, _take_int(first, index), _take_int(length, index))
+        case Chunks(view, k, dim):
+            return Chunks(take(view, index), _take_int(k, index), dim)
+        case Sliced(base, start, step, length):
+            parts = (_take_int(v, index) for v in (start, step, length))
+            return Sliced(take(base, index), *parts)
+        case Zipped(parts, length):
+            return Zipped(tuple(take(p, index) for p in parts), _take_int(length, index))
+        case Table(array, prefix):
+            return Table(array, tuple(_take_int(p, index) for p in prefix))
+        case tuple():
+            return tuple(take(item, index) for item in value)
+        case _:
+            return value
+
+
+class CannotMix(Exception):
+    """Values of different kinds where one value per lane is needed."""
+
+
+def choose(options: tuple[Value, ...], i: Array) -> Value:
+    """Per lane l, `options[i[l]]`; raises CannotMix unless all are of one kind."""
+    first = options[0] if options else None
+    if all(option is first for option in options):
+        return first
+    if all(arrays.is_int(o) for o in options) or all(arrays.is_bool(o) for o in options):
+        return np.choose(i, np.broadcast_arrays(*options, i)[:-1]) if len(options) <= 32 else (
+            _pick(options, i)
+        )
+    if all(isinstance(o, View) for o in options):
+        return _choose_view(options, i)
+    if all(isinstance(o, Group) for o in options):
+        return replace(options[0], gid=choose(tuple(o.gid for o in options), i))
+    raise CannotMix
+
+
+def _pick(options: tuple[Any, ...], i: Array) -> Any:
+    result = np.empty(len(i), dtype=np.asarray(options[0]).dtype)
+    for number, option in enumerate(options):
+        chosen = i == number
+        result[chosen] = option[chosen] if isinstance(option, np.ndarray) else option
+    return result
+
+
+def _choose_view(views: tuple[View, ...], i: Array) -> View:
+    first = views[0]
+    if any(len(v.shape) != len(first.shape) or v.dtype != first.dtype for v in views):
+        raise CannotMix
+    return View(
+        choose(tuple(v.buffer for v in views), i),
+        choose(tuple(v.offset for v in views), i),
+        tuple(choose(dims, i) for dims in zip(*(v.shape for v in views), strict=True)),
+        tuple(choose(s, i) for s in zip(*(v.strides for v in views), strict=True)),
+        first.dtype,
+    )
+
+
+def describe(value: Value) -> str:
+    """What a value is, for messages."""
+    match value:
+        case np.ndarray():
+            return "an int" if value.dtype == np.int64 else "a bool"
+        case bool():
+            return "a bool"
+        case int():
+            return "an int"
+        case Fraction():
+            return "a number"
+        case str():
+            return "a string"
+        case View():
+            return f"a {value.dtype} tensor"
+        case Op():
+            return "a reduce op"
+        case Group():
+            return "a group"
+        case Table():
+            return "a table"
+        case Function():
+            return "a function"
+        case Callable(definition):
+            return f"the {type(definition.node).__name__.lower()} `{definition.node.name}`"
+        case _ if isinstance(value, SEQUENCES):
+            return "a list"
+        case _:
+            return type(value).__name__
+
+
+def is_uniform(value: Value) -> bool:
+    """Whether a value is certainly the same on all lanes."""
+    match value:
+        case int() | Fraction() | str() | Op() | Callable():
+            return True
+        case Group(gid, _, frame):
+            return isinstance(gid, int) and isinstance(frame, int)
+        case Range(start, step, length):
+            return all(isinstance(v, int) for v in (start, step, length))
+        case Items(items):
+            return all(is_uniform(item) for item in items)
+        case Ragged(_, _, first, length):
+            return isinstance(first, int) and isinstance(length, int)
+        case Sliced(base, start, step, length):
+            return is_uniform(base) and all(isinstance(v, int) for v in (start, step, length))
+        case Table(_, prefix):
+            return all(isinstance(p, int) for p in prefix)
+        case _:
+            return False
