@@ -135,6 +135,9 @@ class Recording:
     """The ranks that were evaluated: all of the world, or some of it."""
     groups: GroupTable
     definition: Definition
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What was asked for: parameters and shapes, to expand again for one rank."""
+    shapes: dict[str, Any] = field(default_factory=dict[str, Any])
     parameters: dict[str, Any] = field(default_factory=dict[str, Any])
     tensors: dict[str, View] = field(default_factory=dict[str, View])
     """The tensor parameters, by name, as views on the lanes of the ranks."""
@@ -142,6 +145,8 @@ class Recording:
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     buffers: list[BufferBlock] = field(default_factory=list[BufferBlock])
     events: int = 0
+    slots: int = 0
+    """How many keys the program order has, set at the end."""
     _sites: dict[Site, int] = field(default_factory=dict["Site", int])
     _storages: dict[Any, int] = field(default_factory=dict[Any, int])
 

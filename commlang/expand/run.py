@@ -56,7 +56,9 @@ def expand(
     frame = Frame(definition, everyone, ())
     scope = Scope(frame, len(lanes), None, None)
     scope.ranks = lanes
-    recording = Recording(world, lanes, table, definition)
+    recording = Recording(
+        world, lanes, table, definition, dict(values or {}), dict(shapes or {})
+    )
     evaluator = Evaluator(recording, max_events)
     evaluator.keep_values = keep_values
     limit = sys.getrecursionlimit()
@@ -66,6 +68,7 @@ def expand(
         _bind(evaluator, definition, values or {}, shapes or {}, scope)
         _keep_parameters(recording, definition, scope)
         evaluator.block(definition.node.body, scope, None)
+        recording.slots = scope.slots
     finally:
         sys.setrecursionlimit(limit)
     return recording

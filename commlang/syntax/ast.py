@@ -6,10 +6,12 @@ Nodes compare and hash by identity, so that a node can key the table of what was
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from commlang.source import Span
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from commlang.source import Span
 
 # ---------------------------------------------------------------- expressions
 

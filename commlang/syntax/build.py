@@ -4,6 +4,9 @@ Children hold every token, punctuation too, because a node's span runs from its 
 its last. Lark calls the methods while it parses, so no intermediate tree is made.
 """
 
+# Lark hands over children of every kind in lists without types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any, TypeAlias, TypeVar, cast
@@ -27,11 +30,11 @@ class LiteralError(ValueError):
 
 
 def _start(child: Any) -> int:
-    return child.start_pos if isinstance(child, Token) else child.span.start
+    return cast("int", child.start_pos if isinstance(child, Token) else child.span.start)
 
 
 def _end(child: Any) -> int:
-    return child.end_pos if isinstance(child, Token) else child.span.end
+    return cast("int", child.end_pos if isinstance(child, Token) else child.span.end)
 
 
 def _span(children: Children) -> Span:
@@ -46,7 +49,8 @@ def _nodes(children: Children, kind: type[T] | tuple[type[T], ...]) -> tuple[T, 
 
 
 def _exprs(children: Children) -> tuple[ast.Expr, ...]:
-    return tuple(c for c in children if isinstance(c, ast.Node) and not isinstance(c, _NOT_EXPR))
+    found = (c for c in children if isinstance(c, ast.Node) and not isinstance(c, _NOT_EXPR))
+    return cast("tuple[ast.Expr, ...]", tuple(found))
 
 
 def _names(children: Children) -> list[Token]:
@@ -103,7 +107,7 @@ class Builder:
         colon = next(i for i, x in enumerate(c) if isinstance(x, Token) and x == ":")
         after = c[colon + 1 :]
         step = next((x for x in after if isinstance(x, tuple)), None)
-        high = next((x for x in after if isinstance(x, ast.Node)), None)
+        high = next(iter(_exprs(after)), None)
         end = step[0] if step else _end(after[-1] if after else c[colon])
         span = Span(_start(c[0]), end)
         return ast.Slice(span, c[0] if colon else None, high, step[1] if step else None)

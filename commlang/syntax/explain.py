@@ -3,140 +3,143 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from lark import Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from commlang.diagnostics import Diagnostic, Label, did_you_mean
+from commlang.diagnostics import Diagnostic, Label
 from commlang.source import Span
+from commlang.syntax.blocks import UNEXPECTED, UNEXPECTED_HINT, BlockError
+from commlang.syntax.hints import char_hint, expected_words, line_hint, word_hint
 
 if TYPE_CHECKING:
+    from lark import Token
+
     from commlang.source import Source
+    from commlang.syntax.scan import Scan
 
-_WORDS = {
-    "_NL": "end of line",
-    "_INDENT": "an indented block",
-    "_DEDENT": "end of the block",
-    "NAME": "a name",
-    "NUMBER": "a number",
-    "STRING": "a string",
-    "LPAR": "`(`",
-    "RPAR": "`)`",
-    "LSQB": "`[`",
-    "RSQB": "`]`",
-    "COLON": "`:`",
-    "COMMA": "`,`",
-    "EQUAL": "`=`",
-    "AT": "`@`",
-    "__ANON_0": "`->`",
-    "$END": "end of file",
-}
-
-_STATEMENTS = (
-    "pattern extern from require ensure preset mesh group let temp for if elif else parallel "
-    "sequence pass wait assume cost"
-).split()
-
-_HINTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), hint)
-    for pattern, hint in (
-        (r"\s*(while)\b", "there is no `while`; a loop is `for NAME in range(…):`"),
-        (r"\s*(def|class)\b", "a file holds `pattern NAME(…):` and `extern NAME(…)`"),
-        (r"\s*import\b", "write `from FILE import NAME`"),
-        (r"\s*return\b", "a pattern returns nothing; it writes to its tensor parameters"),
-        (r"[^\"#]*'", 'strings stand in double quotes: `"…"`'),
-        (r".*(&&|\|\|)", "write `and` and `or`"),
-        (r".*![^=]", "write `not`"),
-        (r".*(\+=|-=|\*=)", "accumulate with an arrow: `value -> target, op=sum`"),
-        (r"\s*let\s+\w+\s*=\s*async\b", "a handle is bound without `let`: `work = async …`"),
-        (
-            r"\s*[A-Za-z_]\w*\s*=(?!=)(?!\s*async\b)",
-            "bind a name with `let NAME = …`; copy data with `value -> target`",
-        ),
-        (
-            r"\s*(for|if|elif|else|parallel|sequence|pattern)\b[^#:]*(#.*)?$",
-            "end the line with `:`",
-        ),
-    )
-)
+_EMPTY_HINT = "indent the block by four spaces; `pass` is a statement that does nothing"
 
 
-def explain(source: Source, error: Exception) -> Diagnostic:
-    """The diagnostic of a Lark error."""
-    span, found, expected = _place(source, error)
-    line = source.line(source.position(span.start)[0])
-    words = sorted(_WORDS[name] for name in expected if name in _WORDS)
-    notes = (f"expected {' or '.join(words)}",) if 0 < len(words) <= 4 else ()
-    label = Label(source, span)
-    return Diagnostic("CL001", found, (label,), notes, _hint(line))
+def explain(source: Source, error: Exception, found: Scan) -> Diagnostic:
+    """The diagnostic of a refusal by Lark, or of the unmatched delimiter that led to it."""
+    diagnostic = _refusal(source, error, found)
+    fault = found.fault
+    if fault and fault.labels[0].span.start <= diagnostic.labels[0].span.start:
+        return fault
+    return diagnostic
 
 
-def _hint(line: str) -> str | None:
-    for pattern, hint in _HINTS:
-        if pattern.match(line):
-            return hint
-    match = re.match(r"\s*([A-Za-z_]\w*)\s+[A-Za-z_]", line)
-    if match and match.group(1) not in _STATEMENTS:
-        return did_you_mean(match.group(1), _STATEMENTS)
-    return None
-
-
-def _place(source: Source, error: Exception) -> tuple[Span, str, set[str]]:
-    end = len(source.text)
+def _refusal(source: Source, error: Exception, found: Scan) -> Diagnostic:
+    if isinstance(error, BlockError):
+        return _finding(source, str(error), _rest_of_line(source, error.start), error.hint)
     if isinstance(error, UnexpectedToken):
-        token = error.token
-        expected = set(error.accepts or error.expected)
-        if not isinstance(token, Token) or token.type in ("$END", "_DEDENT"):
-            return _last(source, token), "unexpected end of the block", expected
-        start = min(token.start_pos or 0, end)
-        if token.type in ("_NL", "_INDENT"):
-            what = "unexpected end of line" if token.type == "_NL" else "unexpected indentation"
-            return Span(start, start + 1), what, expected
-        return Span(start, start + len(token)), f"unexpected `{token}`", expected
+        token: Token = cast("Any", error).token
+        return _token(source, token, set(error.accepts or error.expected), found)
     if isinstance(error, UnexpectedCharacters):
-        start = min(error.pos_in_stream, end)
-        char = source.text[start : start + 1]
-        if char == '"':
-            return Span(start, start + 1), "a string that is not closed", set()
-        expected = set[str](error.allowed or ())
-        match = re.compile(r"\w+").match(source.text, start)
-        word = match.group() if match else char
-        shown = word if word.isprintable() else repr(word)
-        return Span(start, start + len(word)), f"unexpected `{shown}`", expected
-    if isinstance(error, UnexpectedEOF):
-        return Span(end, end), "unexpected end of file", set(error.expected)
-    return _dedent(source, error)
+        start = min(cast("Any", error).pos_in_stream, len(source.text))
+        return _character(source, start, set[str](error.allowed or ()))
+    raise error
 
 
-def _last(source: Source, token: object) -> Span:
-    start = getattr(token, "start_pos", None)
-    text = source.text if start is None else source.text[:start]
-    start = len(text.rstrip())
-    return Span(max(0, start - 1), start)
+def _token(source: Source, token: Token, expected: set[str], found: Scan) -> Diagnostic:
+    start = len(source.text)
+    if token.type != "$END":  # that one lies where the last token does
+        start = min(token.start_pos or 0, start)
+    last = _code_end(source, start, found)
+    if expected == {"_INDENT"}:
+        colon = Span(max(0, last - 1), last)
+        return _finding(source, "nothing is indented under this line", colon, _EMPTY_HINT)
+    match token.type:
+        case "_INDENT":
+            span = _rest_of_line(source, token.end_pos or 0)
+            return _finding(source, UNEXPECTED, span, UNEXPECTED_HINT)
+        case "_DEDENT" | "$END":
+            message = "the block ends before its first statement"
+            return _finding(source, message, Span(max(0, last - 1), last), _EMPTY_HINT)
+        case "_NL":
+            span = Span(last, last + 1)
+            hint = line_hint(_line_until(source, last), expected)
+            return _first_word(source, span, expected) or _finding(
+                source, "unexpected end of line", span, hint, expected
+            )
+        case _:
+            return _word_or_operator(source, Span(start, start + len(token)), expected)
 
 
-def _dedent(source: Source, error: Exception) -> tuple[Span, str, set[str]]:
-    """Find the line whose indentation matches no open block (Lark tells only its width)."""
-    levels = [0]
-    offset = 0
-    for line in source.text.split("\n"):
-        body = line.strip(" \t")
-        if body and not body.startswith("#"):
-            width = len(line[: len(line) - len(line.lstrip())].expandtabs(8))
-            while levels and levels[-1] > width:
-                levels.pop()
-            if not levels or levels[-1] < width:
-                if _indent_of(error) == width and levels and offset:
-                    return Span(offset, offset + len(line)), _DEDENT, set()
-                levels.append(width)
-        offset += len(line) + 1
-    return Span(0, 1), _DEDENT, set()
+def _word_or_operator(source: Source, span: Span, expected: set[str]) -> Diagnostic:
+    text = source.text[span.start : span.end]
+    before = _line_until(source, span.start)
+    hint = char_hint(source.text, span.start, expected) or line_hint(before, expected)
+    return _first_word(source, span, expected) or _finding(
+        source, f"unexpected `{text}`", span, hint, expected
+    )
 
 
-_DEDENT = "this line's indentation matches no block above it"
+def _first_word(source: Source, span: Span, expected: set[str]) -> Diagnostic | None:
+    """The finding that a line begins with a word that begins no statement, if that is the cause.
+
+    Most words can begin a call or a transfer, so the parser stops only at what follows them.
+    """
+    before = _line_until(source, span.start)
+    line = before + source.text[span.start : span.end]
+    match = re.match(r"\s*([A-Za-z_]\w*)(\s*)", line)
+    if match is None:
+        return None
+    first = match.end(1) >= len(before.rstrip())
+    if not first and "__ANON_0" not in expected:  # the parser understood the word
+        return None
+    after = line[match.end() :]
+    direct = not after or (first and re.match(r'[\w":]', after) is not None)
+    hint = word_hint(match[1], expected, direct)
+    start = span.start - len(before) + match.start(1)
+    place = Span(start, start + len(match[1]))
+    return _finding(source, f"unexpected `{match[1]}`", place, hint) if hint else None
 
 
-def _indent_of(error: Exception) -> int:
-    match = re.search(r"dedent to column (\d+)", str(error))
-    return int(match.group(1)) if match else -1
+def _character(source: Source, start: int, allowed: set[str]) -> Diagnostic:
+    char = source.text[start : start + 1]
+    if char.isalnum():
+        word = _word_around(source.text, start)
+        hint = "a name is made of the letters a to z and A to Z, digits and `_`"
+        return _finding(source, f"`{source.text[word.start : word.end]}` is no name", word, hint)
+    expected = allowed - {"_NL"}  # Lark allows it everywhere
+    shown = char if char.isprintable() else repr(char)
+    hint = char_hint(source.text, start, expected)
+    return _finding(source, f"unexpected `{shown}`", Span(start, start + 1), hint, expected)
+
+
+def _finding(
+    source: Source, message: str, span: Span, hint: str | None, expected: set[str] | None = None
+) -> Diagnostic:
+    words = expected_words(expected or set())
+    notes = (f"expected {' or '.join(words)}",) if 0 < len(words) <= 4 else ()
+    return Diagnostic("CL001", message, (Label(source, span),), notes, hint)
+
+
+def _line_until(source: Source, offset: int) -> str:
+    return source.text[source.text.rfind("\n", 0, offset) + 1 : offset]
+
+
+def _rest_of_line(source: Source, start: int) -> Span:
+    end = source.text.find("\n", start)
+    return Span(start, len(source.text) if end < 0 else end)
+
+
+def _word_around(text: str, offset: int) -> Span:
+    start, end = offset, offset + 1
+    while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return Span(start, end)
+
+
+def _code_end(source: Source, offset: int, found: Scan) -> int:
+    """The end of the last code before an offset: blanks and comments do not count."""
+    end = len(source.text[:offset].rstrip())
+    for comment in reversed(found.comments):
+        start = comment.span.start
+        if start < end <= comment.span.end:
+            end = len(source.text[:start].rstrip())
+    return end

@@ -18,7 +18,7 @@ DURATIONS: dict[str, Fraction] = {
     "s": Fraction(1),
 }
 
-_PARTS = re.compile(r"([\d_]+(?:\.[\d_]+)?)(?:[eE]([+-]?\d+))?([A-Za-z]*)")
+_PARTS = re.compile(r"([0-9_]+(?:\.[0-9_]+)?)(?:[eE]([+-]?[0-9]+))?([A-Za-z]*)")
 MAX_DIGITS = 40
 MAX_EXPONENT = 40
 
@@ -29,9 +29,10 @@ def number(text: str) -> tuple[int | Fraction, Literal["", "s"]]:
     if match is None:
         raise ValueError(f"`{text}` is not a number")
     digits, exponent, suffix = match.groups()
-    if len(digits) > MAX_DIGITS or abs(int((exponent or "0")[:4])) > MAX_EXPONENT:
-        raise ValueError("the number is too large")
-    value = Fraction(digits.replace("_", "")) * Fraction(10) ** int(exponent or 0)
+    power = int(exponent or 0) if len(exponent or "") <= MAX_DIGITS else MAX_EXPONENT + 1
+    if len(digits) > MAX_DIGITS or abs(power) > MAX_EXPONENT:
+        raise ValueError("the number has too many digits")
+    value = Fraction(digits.replace("_", "")) * Fraction(10) ** power
     if suffix in DURATIONS:
         return value * DURATIONS[suffix], "s"
     if suffix and suffix not in SIZES:

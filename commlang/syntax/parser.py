@@ -5,39 +5,31 @@ from __future__ import annotations
 import gc
 import hashlib
 import pickle
-import re
 from functools import cache
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import lark
-from lark.indenter import DedentError, Indenter
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
 
 from commlang import resources
 from commlang.diagnostics import Diagnostic, Label, did_you_mean
 from commlang.errors import PatternError
 from commlang.source import Source, Span
 from commlang.syntax import ast
+from commlang.syntax.blocks import BlockError, Blocks
 from commlang.syntax.build import Builder, LiteralError
 from commlang.syntax.explain import explain
+from commlang.syntax.scan import MAX_DEPTH, scan
 from commlang.syntax.walk import depth_exceeds, walk
 
-MAX_DEPTH = 100
-"""Deepest nesting of brackets, blocks or operators: what a person would never write."""
-
 KEYWORDS = frozenset(
-    "and as async elif else extern false for from if import in not or parallel "
-    "pass pattern sequence true".split()
+    {
+        *("and", "as", "async", "elif", "else", "extern", "false", "for", "from", "if", "import"),
+        *("in", "not", "or", "parallel", "pass", "pattern", "sequence", "true"),
+    }
 )
 RESERVED = KEYWORDS | {"rank", "ranks", "world", "old"}
-
-
-class _Indenter(Indenter):
-    NL_type = "_NL"
-    OPEN_PAREN_types = ["LPAR", "LSQB"]
-    CLOSE_PAREN_types = ["RPAR", "RSQB"]
-    INDENT_type = "_INDENT"
-    DEDENT_type = "_DEDENT"
-    tab_len = 8
 
 
 _OPTIONS: dict[str, Any] = {
@@ -50,8 +42,8 @@ _OPTIONS: dict[str, Any] = {
 def build_table() -> bytes:
     """The LALR table of the grammar, serialised: building one costs ten times loading it."""
     text = resources.grammar_path().read_text("utf-8")
-    parser = lark.Lark(text, postlex=_Indenter(), **_OPTIONS)
-    data, memo = parser.memo_serialize([lark.lexer.TerminalDef, lark.grammar.Rule])
+    parser = cast("Any", lark.Lark(text, postlex=Blocks(), **_OPTIONS))
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
     key = (lark.__version__, hashlib.sha256(text.encode()).hexdigest())
     return pickle.dumps({"key": key, "data": data, "memo": memo}, protocol=4)
 
@@ -61,7 +53,7 @@ def _parser() -> lark.Lark:
     grammar = resources.grammar_path()
     text = grammar.read_text("utf-8")
     key = (lark.__version__, hashlib.sha256(text.encode()).hexdigest())
-    live: dict[str, Any] = {"postlex": _Indenter(), "transformer": Builder()}
+    live: dict[str, Any] = {"postlex": Blocks(), "transformer": Builder()}
     try:
         table = pickle.loads(resources.parser_table_path().read_bytes())
         if table["key"] == key:
@@ -74,19 +66,21 @@ def _parser() -> lark.Lark:
 
 def parse(source: Source) -> ast.Module:
     """Parse a source; raises PatternError with one located diagnostic if it is no pattern file."""
-    _check_brackets(source)
+    found = scan(source)
+    if found.fault is not None and found.fault.code == "CL002":
+        raise PatternError([found.fault])
     collecting = gc.isenabled()
     gc.disable()  # the nodes are all live: a collection in the middle of parsing finds nothing
     try:
-        items = cast("Any", _parser().parse(source.text + "\n"))
+        items = cast("Any", _parser()).parse(source.text + "\n")
     except LiteralError as error:
         _fail(source, "CL001", str(error), error.span)
-    except (lark.exceptions.UnexpectedInput, DedentError) as error:
-        raise PatternError([explain(source, error)]) from None
+    except (lark.exceptions.UnexpectedInput, BlockError) as error:
+        raise PatternError([explain(source, error, found)]) from None
     finally:
         if collecting:
             gc.enable()
-    module = ast.Module(Span(0, len(source.text)), items, comments(source))
+    module = ast.Module(Span(0, len(source.text)), items, found.comments)
     _check_names(source, module)
     return module
 
@@ -103,37 +97,8 @@ def parse_expression(text: str, where: str) -> tuple[Source, ast.Expr]:
     pattern = module.items[0]
     if not isinstance(pattern, ast.Pattern) or len(module.items) > 1 or len(pattern.body) > 1:
         _fail(source, "CL001", f"`{text}` is not a value", Span(0, len(text)))
-    statement = cast("ast.Let", pattern.body[0])
+    statement = cast("ast.Let", next(iter(pattern.body)))
     return Source(head + source.text, where), statement.value
-
-
-_COMMENT = re.compile(r'"""(?:.|\n)*?"""|"[^"\n]*"|(#[^\n]*)')
-
-
-def comments(source: Source) -> tuple[ast.Comment, ...]:
-    """Every comment in the text, in order."""
-    found: list[ast.Comment] = []
-    for match in _COMMENT.finditer(source.text):
-        if match.group(1) is not None:
-            line_start = source.text.rfind("\n", 0, match.start()) + 1
-            alone = not source.text[line_start : match.start()].strip()
-            found.append(ast.Comment(Span(*match.span()), match.group(1).rstrip(), alone))
-    return tuple(found)
-
-
-_BRACKET = re.compile(r'"""(?:.|\n)*?"""|"[^"\n]*"|#[^\n]*|([(\[])|([)\]])')
-
-
-def _check_brackets(source: Source) -> None:
-    depth = 0
-    for match in _BRACKET.finditer(source.text):
-        if match.group(1):
-            depth += 1
-        elif match.group(2):
-            depth -= 1
-        if depth > MAX_DEPTH:
-            message = f"brackets are nested more than {MAX_DEPTH} deep"
-            _fail(source, "CL002", message, Span(*match.span()))
 
 
 def _check_names(source: Source, module: ast.Module) -> None:
@@ -143,7 +108,8 @@ def _check_names(source: Source, module: ast.Module) -> None:
     for node in walk(module):
         match node:
             case ast.Target(span, name) if name in RESERVED:
-                _fail(source, "CL105", f"`{name}` is a reserved word and cannot be a name", span)
+                message = f"`{name}` is a reserved word and cannot be a name"
+                _fail(source, "CL105", message, span, "choose another name")
             case ast.Name(span, name) if name in KEYWORDS - {"true", "false"}:
                 _fail(source, "CL001", f"`{name}` is a keyword and cannot stand here", span)
             case ast.Name(span, ("True" | "False" | "None") as name):
@@ -153,5 +119,5 @@ def _check_names(source: Source, module: ast.Module) -> None:
                 pass
 
 
-def _fail(source: Source, code: str, message: str, span: Span, hint: str | None = None) -> None:
+def _fail(source: Source, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
     raise PatternError([Diagnostic(code, message, (Label(source, span),), help=hint)])

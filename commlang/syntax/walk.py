@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from commlang.syntax import ast
 
@@ -40,3 +40,22 @@ def depth_exceeds(node: ast.Node, limit: int) -> ast.Node | None:
             return current
         stack.extend((child, depth + 1) for child in children(current))
     return None
+
+
+def same(first: ast.Node, second: ast.Node) -> bool:
+    """Whether two trees are equal in all but the places of their nodes, comments included."""
+    stack: list[tuple[object, object]] = [(first, second)]
+    while stack:
+        a, b = stack.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, ast.Node):
+            stack.extend((getattr(a, name), getattr(b, name)) for name in a.__slots__)
+        elif isinstance(a, tuple) and isinstance(b, tuple):
+            left, right = cast("tuple[object, ...]", a), cast("tuple[object, ...]", b)
+            if len(left) != len(right):
+                return False
+            stack.extend(zip(left, right, strict=True))
+        elif a != b:
+            return False
+    return True

@@ -1,0 +1,24 @@
+"""Verdicts on an expanded program; each module holds one rule, its docstring is its manual page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commlang.checks import collectives, deadlock, handles, messages, ordering
+from commlang.checks.facts import gather_facts
+
+if TYPE_CHECKING:
+    from commlang.diagnostics import Diagnostic
+    from commlang.program import Program
+
+RULES = (handles, ordering, messages, collectives)
+"""Rules that look at the program as it is; the deadlock rule needs its collectives to agree."""
+
+
+def check_program(program: Program) -> list[Diagnostic]:
+    """Everything that is wrong with a program under rendezvous semantics; empty if it is sound."""
+    facts = gather_facts(program)
+    found = [diagnostic for rule in RULES for diagnostic in rule.check(facts)]
+    if not any(d.code in collectives.CODES for d in found):
+        found += deadlock.check(facts)
+    return found

@@ -1,0 +1,92 @@
+"""Ambiguous matching (CL210): branches of one `parallel:` that share a channel or a group.
+
+The children of a `parallel:` are issued in the order of the text, so several messages to one peer
+match in that order. `sequence:` branches (and pattern calls) run side by side in no order: two of
+them that use one channel, or that call collectives of one group, would match by chance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commlang.diagnostics import Diagnostic
+from commlang.operations import Kind
+from commlang.program.sorting import combine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commlang.checks.facts import Facts
+    from commlang.program.columns import Array
+
+CODES = ("CL210",)
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """One finding per pair of statements."""
+    program, nests = facts.program, facts.program.nests
+    if not len(nests.key):
+        return
+    rows = np.flatnonzero((program.kind <= Kind.BARRIER) & (program.nest >= 0))
+    for branch, construct in _levels(facts, rows):
+        yield from _clashes(facts, rows, branch, construct)
+
+
+def _levels(facts: Facts, rows: Array) -> Iterator[tuple[Array, Array]]:
+    """For each depth, per row its branch (a sequence, or itself) and the `parallel:` around."""
+    program, nests = facts.program, facts.program.nests
+    branch, construct = program.key[rows].copy(), program.nest[rows].copy()
+    while (construct >= 0).any():
+        at = np.minimum(np.searchsorted(nests.key, construct), len(nests.key) - 1)
+        listed = nests.key[at] == construct
+        in_sequence = listed & nests.sequence[at]
+        parallel = np.where(in_sequence, nests.parent[at], construct)
+        parallel = np.where(construct < 0, -1, parallel)
+        yield np.where(in_sequence, construct, branch), parallel
+        at = np.minimum(np.searchsorted(nests.key, parallel), len(nests.key) - 1)
+        outer = nests.key[at] == parallel
+        branch, construct = parallel, np.where(outer & (parallel >= 0), nests.parent[at], -1)
+
+
+def _clashes(facts: Facts, rows: Array, branch: Array, construct: Array) -> Iterator[Diagnostic]:
+    """Rows of one channel in different branches of one construct, one of them a sequence."""
+    program, nests = facts.program, facts.program.nests
+    here = construct >= 0
+    rows, branch, construct = rows[here], branch[here], construct[here]
+    if not len(rows):
+        return
+    message = program.kind[rows] <= Kind.RECV
+    bound = int(program.key.max()) + 1
+    channel = combine(
+        [
+            (program.rank[rows].astype(np.int64), program.world),
+            (construct, bound),
+            (program.group[rows].astype(np.int64), len(program.groups.entries)),
+            (np.where(message, program.kind[rows] + 1, 0), 3),
+            (np.where(message, program.peer[rows] + 1, 0), program.world + 1),
+            (np.where(message, program.tag[rows], 0), int(program.tag.max()) + 1),
+        ]
+    )
+    order = np.lexsort((branch, channel))
+    rows, branch, channel = rows[order], branch[order], channel[order]
+    sequence = nests.sequence & np.isin(nests.key, branch)
+    unordered = np.isin(branch, nests.key[sequence])
+    clash = (channel[1:] == channel[:-1]) & (branch[1:] != branch[:-1])
+    clash &= unordered[1:] | unordered[:-1]
+    seen: set[tuple[int, int]] = set()
+    for i in np.flatnonzero(clash).tolist():
+        first, second = int(rows[i]), int(rows[i + 1])
+        pair = (int(program.site[first]), int(program.site[second]))
+        if pair not in seen:
+            seen.add(pair)
+            yield _report(facts, first, second)
+
+
+def _report(facts: Facts, first: int, second: int) -> Diagnostic:
+    name = "channel" if facts.program.kind[first] <= Kind.RECV else "group"
+    message = f"two branches of one `parallel:` use one {name} on {facts.event(first)}"
+    hint = "give the messages tags of their own, or the branches groups of their own"
+    labels = (facts.label(first), facts.label(second, "in no order to the other"))
+    return Diagnostic("CL210", message, labels, (), hint)

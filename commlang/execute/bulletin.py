@@ -1,0 +1,98 @@
+"""What ranks of different nodes tell one another besides the work: where they are, and alarms."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from commlang.errors import CommlangError
+from commlang.execute.diagnosis import ranks_text
+from commlang.execute.progress import NOT_STARTED
+from commlang.execute.report import RankReport, State, from_json, to_json
+from commlang.execute.stores import PrefixStore
+
+if TYPE_CHECKING:
+    from commlang.execute.stores import Store
+
+_PREFIX = "commlang/bulletin"
+
+
+class Bulletin:
+    """Reports of all ranks, kept in the process group's store.
+
+    `store` must be a connection of its own (`own_connection`): a store serves one call at a time,
+    and the rank's main thread may be blocked in one. Every method raises torch's DistStoreError or
+    DistNetworkError (both RuntimeErrors) once the store is gone.
+    """
+
+    def __init__(self, store: Store, rank: int, world_size: int) -> None:
+        self._store = PrefixStore(_PREFIX, store)
+        self._rank = rank
+        self._world_size = world_size
+        self._seen: dict[int, tuple[int, float]] = {}
+
+    def check_in(self, timeout: float) -> None:
+        """Wait until every rank has come; raises CommlangError naming those that have not."""
+        self._store.set(f"here/{self._rank}", "")
+        if self._store.add("here", 1) == self._world_size:
+            self._store.set("all", "")
+        try:
+            self._store.wait(["all"], timedelta(seconds=timeout))
+        except RuntimeError as error:
+            missing = [r for r in range(self._world_size) if not self._store.check([f"here/{r}"])]
+            if not missing:
+                return
+            raise CommlangError(
+                f"{ranks_text(missing)} of {self._world_size} did not come within {timeout:.0f} s. "
+                "Every rank must be started, with the same world size and the same master."
+            ) from error
+
+    def publish(self, report: RankReport) -> None:
+        """Let the other ranks see where this one stands."""
+        self._store.set(f"report/{report.rank}", to_json(report))
+
+    def raise_alarm(self) -> None:
+        """Tell every rank to end."""
+        self._store.set("alarm", "")
+
+    def alarm(self) -> bool:
+        """Whether some rank has told all to end."""
+        return self._store.check(["alarm"])
+
+    def read(self) -> list[RankReport]:
+        """The last report of every rank; a rank that never published one is ABSENT.
+
+        While a rank runs, its `idle_s` is how long this reader has seen it at one position, as
+        clocks differ by node.
+        """
+        return [self._read(rank) for rank in range(self._world_size)]
+
+    def leave(self) -> None:
+        """Wait until every rank is through."""
+        if self._store.add("through", 1) == self._world_size:
+            self._store.set("over", "")
+        while not self._store.check(["over"]):
+            time.sleep(0.02)
+        self.part(self._world_size, time.monotonic() + 2)
+
+    def part(self, parting: int, deadline: float) -> None:
+        """Wait until `parting` ranks have read what they need from it."""
+        self._store.add("parted", 1)
+        # Its host is a process of rank 0's node, maybe rank 0 itself.
+        while time.monotonic() < deadline and self._store.add("parted", 0) < parting:
+            time.sleep(0.02)
+
+    def _read(self, rank: int) -> RankReport:
+        key = f"report/{rank}"
+        if not self._store.check([key]):
+            return RankReport(rank, NOT_STARTED, State.ABSENT)
+        report = from_json(self._store.get(key))
+        if report.state is not State.RUNNING:
+            return report
+        position, since = self._seen.get(rank, (None, 0.0))
+        if position != report.position:
+            since = time.monotonic()
+            self._seen[rank] = (report.position, since)
+        return replace(report, idle_s=time.monotonic() - since)

@@ -1,0 +1,234 @@
+"""Starting local ranks through torch's elastic_launch, and telling what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from commlang.errors import CommlangError
+from commlang.execute.diagnosis import Narrator, explain, waiting
+from commlang.execute.options import LaunchOptions, choose_start_method, prefer_loopback
+from commlang.execute.progress import Board
+from commlang.execute.report import (
+    NOTES_FILE,
+    RankReport,
+    RunFailed,
+    RunInterrupted,
+    State,
+    read_reports,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+    from torch.distributed.launcher.api import LaunchConfig
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+# Elastic looks at its ranks this often; a look costs under a millisecond.
+_POLL_S = 0.05
+# Ranks end on a signal within two seconds; one that does not is killed.
+_SHUTDOWN_S = 4
+
+
+def launch(
+    entry: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: LaunchOptions,
+    *,
+    narrator: Narrator | None = None,
+    timeout: float = 60.0,
+    cuda: bool = False,
+) -> list[Any]:
+    """Run `entry(context, *args)` on new ranks of this node; the results, by local rank.
+
+    `context` is a RankContext. With `spawn`, `entry`, `args` and the results are pickled. `timeout`
+    is in seconds without progress; `cuda` says that the ranks will use CUDA devices. Only rank 0
+    of the run prints; what the others write is dropped, or shown if they crash.
+
+    Raises UsageError for options that make no sense, RunFailed if a rank fails, dies or makes no
+    progress, RunInterrupted after SIGINT and the like, and CommlangError if the nodes do not meet.
+    No process or file is left in any case.
+    """
+    options = options.checked()
+    method = choose_start_method(options.start_method, cuda=cuda)
+    with _run_dir() as run_dir, _environment(options), _signals_restored():
+        # After the environment is set: no more than one OpenMP thread may exist before a fork.
+        from torch.distributed.elastic.multiprocessing import SignalException
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+        from torch.distributed.launcher.api import elastic_launch
+
+        from commlang.execute import child
+
+        board = Board.create(run_dir / child.BOARD_FILE, range(options.nproc_per_node))
+        job = child.Job(entry, args, run_dir, os.getpid(), timeout)
+        run = elastic_launch(_config(options, method, run_dir), child.main)
+        story = _Story(board, run_dir, narrator or Narrator())
+        try:
+            with _quiet_elastic():
+                results = run(job)
+        except ChildFailedError as error:
+            raise story.failed(list(error.failures.values())) from None
+        except (SignalException, KeyboardInterrupt) as error:
+            signum = getattr(error, "sigval", signal.SIGINT)
+            raise story.interrupted(signum) from None
+        except (RuntimeError, OSError) as error:
+            if options.is_local:
+                raise
+            raise _did_not_meet(options, error) from error
+        return [results[rank] for rank in sorted(results)]
+
+
+class _Story:
+    """What became of the ranks of a failed run."""
+
+    def __init__(self, board: Board, run_dir: Path, narrator: Narrator) -> None:
+        self._board = board
+        self._run_dir = run_dir
+        self._narrator = narrator
+
+    def failed(self, failures: list[ProcessFailure]) -> RunFailed:
+        """The error for ranks that ended with something other than a result."""
+        reports = self._reports({f.local_rank: f.exitcode for f in failures})
+        text, causes = explain(reports, self._narrator)
+        return RunFailed(text, reports, causes)
+
+    def interrupted(self, signum: int) -> RunInterrupted:
+        """The error for a signal to this process."""
+        reports = self._reports({})
+        lines = waiting(reports, self._narrator)
+        text = "\n  ".join([f"interrupted by {signal.Signals(signum).name}", *lines])
+        return RunInterrupted(text, reports, signum)
+
+    def _reports(self, exit_codes: dict[int, int]) -> list[RankReport]:
+        # The processes are all gone by now, so that only exit codes and notes tell who went first.
+        local = self._board.reports(look=False)
+        reports = {r.rank: self._with_end(r, row, exit_codes) for row, r in enumerate(local)}
+        for note in read_reports(self._run_dir / NOTES_FILE):
+            if note.rank not in reports or reports[note.rank].exit_code is None:
+                reports[note.rank] = note
+        return [reports[rank] for rank in sorted(reports)]
+
+    def _with_end(self, report: RankReport, row: int, exit_codes: dict[int, int]) -> RankReport:
+        if row not in exit_codes:
+            return report
+        died = report.state in (State.ABSENT, State.RUNNING)
+        stderr = _tail(self._run_dir / f"stderr-{row}") if died else ""
+        return replace(report, exit_code=exit_codes[row], stderr=stderr)
+
+
+def _config(
+    options: LaunchOptions, method: Literal["fork", "spawn"], run_dir: Path
+) -> LaunchConfig:
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    from torch.distributed.launcher.api import LaunchConfig
+
+    from commlang.execute import rendezvous
+
+    backend, endpoint, configs = options.rendezvous()
+    if options.is_local:
+        backend, endpoint = rendezvous.register(), "127.0.0.1"
+    return LaunchConfig(
+        min_nodes=options.nodes,
+        max_nodes=options.nodes,
+        nproc_per_node=options.nproc_per_node,
+        run_id=options.rdzv_id,
+        rdzv_backend=backend,
+        rdzv_endpoint=endpoint,
+        rdzv_configs=dict(configs),
+        max_restarts=0,
+        monitor_interval=_POLL_S,
+        start_method=method,
+        local_addr=options.local_addr or ("127.0.0.1" if options.is_local else None),
+        logs_specs=DefaultLogsSpecs(log_dir=str(run_dir)),
+        shutdown_timeout=_SHUTDOWN_S,
+    )
+
+
+def _did_not_meet(options: LaunchOptions, error: Exception) -> CommlangError:
+    _, endpoint, _ = options.rendezvous()
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return CommlangError(
+        f"node {options.node_rank} of {options.nodes} did not meet the others at {endpoint} "
+        f"({said}). Start commlang on every node with the same --nnodes, --master-addr and "
+        "--master-port, and node ranks from 0 up."
+    )
+
+
+def _tail(path: Path) -> str:
+    """The last lines that a rank's native code wrote, without torch's warnings."""
+    if not path.exists():
+        return ""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join([line for line in lines if line and not line.startswith("[W")][-6:])
+
+
+@contextlib.contextmanager
+def _run_dir() -> Generator[Path]:
+    """A private directory for everything that the run keeps in files, torch's included."""
+    # In memory where possible: writing back a mapped file to a disk stalls whoever writes to it.
+    shm = Path("/dev/shm")
+    in_memory = "TMPDIR" not in os.environ and shm.is_dir() and os.access(shm, os.W_OK)
+    where = str(shm) if in_memory else None
+    path = Path(tempfile.mkdtemp(prefix="commlang-", dir=where))
+    before, tempfile.tempdir = tempfile.tempdir, str(path)
+    try:
+        yield path
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _environment(options: LaunchOptions) -> Generator[None]:
+    """The variables that ranks inherit, and that torch reads here when it is first imported."""
+    names = ("OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "TORCHELASTIC_SIGNALS_TO_HANDLE")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if options.is_local:
+        prefer_loopback()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _signals_restored() -> Generator[None]:
+    """Elastic leaves its signal handlers behind; put the old ones back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {signum: signal.getsignal(signum) for signum in _SIGNALS}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+@contextlib.contextmanager
+def _quiet_elastic() -> Generator[None]:
+    """Keep elastic from logging what is told as an error of ours."""
+    prefixes = ("torch.distributed.elastic", "torch.distributed.launcher", "torch.multiprocessing")
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(prefixes)]
+    loud = [logger for logger in map(logging.getLogger, names) if not logger.disabled]
+    for logger in loud:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loud:
+            logger.disabled = False

@@ -1,0 +1,157 @@
+"""Is there a cycle among points and hubs, and which is a small one?
+
+The decision runs on arrays. Peeling the graph level by level needs numpy alone and suits broad
+graphs; a narrow one of many levels goes to scipy's strong components, loaded only then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commlang.program.columns import Array
+
+if TYPE_CHECKING:
+    from commlang.program.constraints import Edges
+    from commlang.program.points import Points
+
+_MAX_LEVELS = 20_000
+_SEARCH = 2_000_000
+"""How many edges the search for a shorter cycle may look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """Compressed rows of the stored edges, beside the implied edge to the next point."""
+
+    count: int
+    pointer: Array
+    target: Array
+    follows: Array
+    """Whether a point's next number is its successor."""
+
+
+def find_cycle(points: Points, edges: Edges) -> list[int] | None:
+    """The stored edges of a short cycle, in order, or None if there is no cycle."""
+    follows = np.zeros(edges.count, dtype=np.bool_)
+    follows[: points.chained] = True
+    follows[points.last] = False
+    pointer = np.searchsorted(edges.source, np.arange(edges.count + 1))
+    graph = _Graph(edges.count, pointer, edges.target, follows)
+    stuck = _peel(graph)
+    if stuck is None:
+        stuck = _components(graph, edges)
+    if not stuck.any():
+        return None
+    return _short_cycle(graph, stuck, edges)
+
+
+def _peel(graph: _Graph) -> Array | None:
+    """Remove what has no predecessor until nothing changes; None if that takes too many levels."""
+    degree = np.bincount(graph.target, minlength=graph.count).astype(np.int32)
+    degree[1:] += graph.follows[:-1]
+    front = np.flatnonzero(degree == 0)
+    for _ in range(_MAX_LEVELS):
+        if not len(front):
+            return degree > 0
+        reached = _successors(graph, front)
+        degree[front] = -1
+        np.subtract.at(degree, reached, 1)
+        front = np.unique(reached[degree[reached] == 0])
+    return None
+
+
+def _successors(graph: _Graph, nodes: Array) -> Array:
+    low, high = graph.pointer[nodes], graph.pointer[nodes + 1]
+    sizes = high - low
+    ends = np.cumsum(sizes)
+    slots = np.arange(int(ends[-1])) + np.repeat(low - (ends - sizes), sizes)
+    return np.concatenate([graph.target[slots], nodes[graph.follows[nodes]] + 1])
+
+
+def _components(graph: _Graph, edges: Edges) -> Array:
+    """Nodes of strong components with more than one node."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    chain = np.flatnonzero(graph.follows)
+    source = np.concatenate([edges.source, chain]).astype(np.int32)
+    target = np.concatenate([edges.target, chain + 1]).astype(np.int32)
+    ones = np.ones(len(source), dtype=np.int8)
+    matrix = coo_matrix((ones, (source, target)), shape=(graph.count, graph.count)).tocsr()
+    count, label = connected_components(matrix, directed=True, connection="strong")
+    return np.bincount(label, minlength=count)[label] > 1
+
+
+def _short_cycle(graph: _Graph, stuck: Array, edges: Edges) -> list[int]:
+    """Breadth-first searches from the nodes of one cycle, for the shortest that passes there."""
+    nodes = _any_cycle(stuck, edges, graph)
+    budget = _SEARCH
+    best = nodes
+    for start in nodes:
+        found, looked = _through(graph, stuck, start, len(best))
+        if found and len(found) < len(best):
+            best = found
+        budget -= looked
+        if budget < 0 or len(best) <= 2:
+            break
+    return _edges_of(graph, best)
+
+
+def _any_cycle(stuck: Array, edges: Edges, graph: _Graph) -> list[int]:
+    """Walk from predecessor to predecessor among the stuck nodes until one comes again."""
+    inside = stuck[edges.source] & stuck[edges.target]
+    before = np.full(graph.count, -1, dtype=np.int64)
+    chain = np.flatnonzero(graph.follows[:-1] & stuck[:-1] & stuck[1:])
+    before[chain + 1] = chain
+    before[edges.target[inside]] = edges.source[inside]
+    node = int(np.flatnonzero(stuck & (before >= 0))[0])
+    seen: dict[int, int] = {}
+    walk: list[int] = []
+    while node not in seen:
+        seen[node] = len(walk)
+        walk.append(node)
+        node = int(before[node])
+    return walk[seen[node] :][::-1]
+
+
+def _through(
+    graph: _Graph, stuck: Array, start: int, limit: int
+) -> tuple[list[int] | None, int]:
+    """The shortest cycle through a node that is shorter than `limit`, and the edges looked at."""
+    parent = {start: start}
+    depth = {start: 0}
+    queue = deque([start])
+    looked = 0
+    while queue:
+        node = queue.popleft()
+        if depth[node] + 1 >= limit:
+            return None, looked
+        for successor in _successors(graph, np.array([node])).tolist():
+            looked += 1
+            if successor == start:
+                path = [node]
+                while path[-1] != start:
+                    path.append(parent[path[-1]])
+                return path[::-1], looked
+            if successor not in parent and stuck[successor]:
+                parent[successor] = node
+                depth[successor] = depth[node] + 1
+                queue.append(successor)
+        if looked > _SEARCH:
+            break
+    return None, looked
+
+
+def _edges_of(graph: _Graph, nodes: list[int]) -> list[int]:
+    """The stored edges along a cycle of nodes (the implied ones are left out)."""
+    result: list[int] = []
+    for node, successor in zip(nodes, [*nodes[1:], nodes[0]], strict=True):
+        low, high = int(graph.pointer[node]), int(graph.pointer[node + 1])
+        found = np.flatnonzero(graph.target[low:high] == successor)
+        if len(found):
+            result.append(low + int(found[0]))
+    return result

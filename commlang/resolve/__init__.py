@@ -1,0 +1,1 @@
+"""Static meaning: files and their imports, names, types and what may stand where."""

@@ -1,0 +1,71 @@
+"""The parameters of a pattern or extern, as its callers see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from commlang.dtypes import DTYPES
+from commlang.resolve.kinds import (
+    CONSTANTS,
+    SCALARS,
+    UNKNOWN,
+    Kind,
+    Type,
+    tensor,
+)
+from commlang.syntax import ast
+
+if TYPE_CHECKING:
+    from commlang.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`types` by parameter, in order: UNKNOWN without an annotation, when a call may give any
+    number, bool or op. `required` must be given by a call: no default or shape provides it.
+    """
+
+    types: dict[str, Type]
+    required: frozenset[str]
+
+
+def signature(node: ast.Pattern | ast.Extern) -> Signature:
+    """Read a signature without reporting its faults, which are those of its own file."""
+    types: dict[str, Type] = {}
+    required: set[str] = set()
+    for param in node.params:
+        name = param.target.id
+        types[name] = (annotated(param.type) or UNKNOWN) if param.type else UNKNOWN
+        if param.default is None:
+            required.add(name)
+    sized = {dim.id for p in node.params for dim in _shape(p) if isinstance(dim, ast.Name)}
+    return Signature(types, frozenset(required - sized))
+
+
+def implicit_sizes(params: tuple[ast.Param, ...]) -> dict[str, Span]:
+    """Names that a shape alone introduces: those that stand alone as a dimension.
+
+    The call's tensors give them their values; inside the pattern they are ints.
+    """
+    known = {p.target.id for p in params} | set(CONSTANTS)
+    found: dict[str, Span] = {}
+    for param in params:
+        for dim in _shape(param):
+            if isinstance(dim, ast.Name) and dim.id not in known:
+                found.setdefault(dim.id, dim.span)
+    return found
+
+
+def annotated(type_: ast.TypeRef) -> Type | None:
+    """The type that an annotation names, or None if there is no such type."""
+    ndim = None if type_.shape is None else len(type_.shape)
+    if ndim is None and type_.name in SCALARS:
+        return SCALARS[type_.name]
+    if type_.name == "int":
+        return Type(Kind.TABLE, ndim=ndim)
+    return tensor(ndim or 0) if type_.name in DTYPES else None
+
+
+def _shape(param: ast.Param) -> tuple[ast.Expr, ...]:
+    return (param.type.shape or ()) if param.type else ()
