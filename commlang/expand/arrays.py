@@ -160,12 +160,9 @@ def exact_divide(a: Int | Fraction, b: Int | Fraction) -> Any:
         return quotient
     if b == 0:
         raise ArithmeticFault("division by zero")
-    return simplify(Fraction(a) / Fraction(b))
-
-
-def simplify(value: Fraction) -> int | Fraction:
-    """A Fraction as an int where it is one."""
-    return value.numerator if value.denominator == 1 else value
+    result = Fraction(a) / Fraction(b)
+    whole = result.denominator == 1 and isinstance(a, int) and isinstance(b, int)
+    return result.numerator if whole else result
 
 
 def power(a: Int, b: Int) -> Int:

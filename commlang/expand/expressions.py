@@ -82,6 +82,8 @@ class Expressions:
     def integer(self, node: ast.Expr, scope: Scope, what: str) -> Int:
         """Evaluate to an int."""
         value = self.eval(node, scope)
+        if isinstance(value, Fraction) and value.denominator == 1:
+            return value.numerator
         if not is_int(value):
             hint = "write `//` to round down" if isinstance(value, Fraction) else None
             fail(scope, node, "CL103", f"{what} is an int, not {describe(value)}", hint=hint)
@@ -192,7 +194,7 @@ class Expressions:
                 if op == "/":
                     return arrays.exact_divide(a, b)
                 if op in _FRACTION_OPS:
-                    return arrays.simplify(_FRACTION_OPS[op](Fraction(a), Fraction(b)))
+                    return _FRACTION_OPS[op](Fraction(a), Fraction(b))
         message = f"`{op}` needs two ints, not {describe(a)} and {describe(b)}"
         hint = "data is combined with an arrow: `a -> b, op=sum`" if isinstance(a, View) else None
         fail(scope, node, "CL103", message, hint=hint)

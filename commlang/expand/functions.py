@@ -136,7 +136,7 @@ def _sum(call: _Call, args: list[Value]) -> Value:
     for i, live in positions(sequence):
         value = item(sequence, i)
         if isinstance(value, Fraction) and live is True:
-            result = arrays.simplify(Fraction(result) + value)
+            result = Fraction(result) + value
             continue
         if not is_int(value) and not is_bool(value):
             call.fail(f"needs a list of ints, not of {describe(value)}")

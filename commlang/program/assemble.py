@@ -253,11 +253,7 @@ def _write(columns: Operands, at: Any, operand: Operand, layouts: dict[Any, int]
         return
     dims, items = len(view.shape), len(columns.buffer[at])
     parts = [squeeze(v) if isinstance(v, np.ndarray) else v for v in (*view.shape, *view.strides)]
-    table = np.array([parts], dtype=np.int64)
-    inverse: Array = np.zeros(1, dtype=np.int64)
-    if any(isinstance(v, np.ndarray) for v in parts):
-        table = np.stack([broadcast(v, items) for v in parts], axis=1)
-        table, inverse = np.unique(table, axis=0, return_inverse=True)
+    table, inverse = _distinct(parts, items)
     numbers: list[int] = []
     for line in table.tolist():
         layout = (tuple(line[:dims]), tuple(line[dims : 2 * dims]))
@@ -265,7 +261,16 @@ def _write(columns: Operands, at: Any, operand: Operand, layouts: dict[Any, int]
         if number == len(columns.layouts):
             columns.layouts.append(layout)
         numbers.append(number)
-    columns.layout[at] = np.array(numbers, dtype=np.int32)[inverse.reshape(-1)]
+    columns.layout[at] = np.array(numbers, dtype=np.int32)[inverse]
+
+
+def _distinct(parts: list[Any], items: int) -> tuple[Array, Array]:
+    """The different rows of a table given by columns, and which one each item has."""
+    if not any(isinstance(v, np.ndarray) for v in parts):
+        return np.array([parts], dtype=np.int64), np.zeros(1, dtype=np.int64)
+    table = np.stack([broadcast(v, items) for v in parts], axis=1)
+    table, inverse = np.unique(table, axis=0, return_inverse=True)
+    return table, inverse.reshape(-1)
 
 
 def _numbers(chunks: list[Chunk], rows: list[Array], count: int) -> tuple[Array, Array]:
