@@ -37,7 +37,7 @@ class Label:
     def render(self, gutter: int) -> list[str]:
         """The excerpt with a caret line; `gutter` is the width of the line numbers."""
         line, column = self.source.position(self.span.start)
-        text = self.source.line(line).replace("\t", " ")
+        text = _printable(self.source.line(line))
         width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
         shift = 0
         if len(text) > MAX_EXCERPT:  # keep the marked part in sight
@@ -90,6 +90,11 @@ class Diagnostic:
             lines.append(f"{' ' * gutter} = help: {head}")
             lines += [f"{' ' * gutter}         {line}" for line in rest]
         return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """One column per character: tabs as blanks, what a terminal would act on as `?`."""
+    return "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -24,7 +24,7 @@ class Source:
     """The text of one `.cl` file, with offsets turned into lines and columns."""
 
     def __init__(self, text: str, path: str = "<text>") -> None:
-        self.text = text
+        self.text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.path = path
 
     @classmethod
@@ -55,7 +55,7 @@ class Source:
         if "\0" in text:
             line = text[: text.index("\0")].count("\n") + 1
             raise UsageError(f"{path}:{line}: a NUL byte; a pattern file is UTF-8 text")
-        return cls(text.replace("\r\n", "\n").replace("\r", "\n"), path)
+        return cls(text, path)
 
     @cached_property
     def _starts(self) -> list[int]:

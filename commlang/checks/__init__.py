@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commlang.checks import collectives, deadlock, handles, messages, ordering
+from commlang.checks import collectives, deadlock, handles, messages, ordering, overlap
 from commlang.checks.facts import gather_facts
 
 if TYPE_CHECKING:
     from commlang.diagnostics import Diagnostic
     from commlang.program import Program
 
-RULES = (handles, ordering, messages, collectives)
+RULES = (handles, ordering, overlap, messages, collectives)
 """Rules that look at the program as it is; the deadlock rule needs its collectives to agree."""
 
 

@@ -30,11 +30,11 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     if not len(nests.key):
         return
     rows = np.flatnonzero((program.kind <= Kind.BARRIER) & (program.nest >= 0))
-    for branch, construct in _levels(facts, rows):
+    for branch, construct in levels(facts, rows):
         yield from _clashes(facts, rows, branch, construct)
 
 
-def _levels(facts: Facts, rows: Array) -> Iterator[tuple[Array, Array]]:
+def levels(facts: Facts, rows: Array) -> Iterator[tuple[Array, Array]]:
     """For each depth, per row its branch (a sequence, or itself) and the `parallel:` around."""
     program, nests = facts.program, facts.program.nests
     branch, construct = program.key[rows].copy(), program.nest[rows].copy()

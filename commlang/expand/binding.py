@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commlang.diagnostics import did_you_mean
-from commlang.dtypes import DTYPES
+from commlang.dtypes import DTYPES, DType
 from commlang.expand import arrays
 from commlang.expand.arrays import is_bool, is_int
 from commlang.expand.fault import fail
 from commlang.expand.values import Op, Table, Value, View, describe
 
 if TYPE_CHECKING:
-    from commlang.dtypes import DType
     from commlang.expand.expressions import Expressions
     from commlang.expand.scope import Scope
     from commlang.syntax import ast
@@ -81,7 +80,7 @@ def bind(
     for param in params:
         argument = given.get(param.target.id)
         if argument is not None and not is_tensor(param):
-            inner.bind(param.target.id, _scalar(param, argument, caller))
+            inner.bind(param.target.id, _scalar(param, argument, caller, inner))
     tensors = [p for p in params if is_tensor(p) and p.target.id in given]
     names = {p.target.id: p for p in params}
     for param in tensors:
@@ -95,7 +94,7 @@ def bind(
                 continue
             missing(param, caller if caller.frame is not inner.frame else inner)
         value = evaluator.eval(param.default, inner)
-        inner.bind(name, _scalar(param, Argument(value, param.default), inner))
+        inner.bind(name, _scalar(param, Argument(value, param.default), inner, inner))
     for param in tensors:
         _check_shape(param, given[param.target.id], evaluator, inner, caller)
         inner.bind(param.target.id, given[param.target.id].value)
@@ -110,18 +109,17 @@ def missing(param: ast.Param, scope: Scope) -> Any:
 
 def _bound_by_shape(name: str, params: tuple[ast.Param, ...]) -> bool:
     return any(
-        getattr(dim, "id", None) == name
+        p.type.name == name or any(getattr(dim, "id", None) == name for dim in p.type.shape or ())
         for p in params
-        if is_tensor(p) and p.type and p.type.shape
-        for dim in p.type.shape
+        if is_tensor(p) and p.type
     )
 
 
-def _scalar(param: ast.Param, argument: Argument, scope: Scope) -> Value:
+def _scalar(param: ast.Param, argument: Argument, scope: Scope, inner: Scope) -> Value:
     value, kind = argument.value, param.type
     wanted = "table" if kind and kind.shape is not None else kind.name if kind else ""
     fits = {
-        "": is_int(value) or is_bool(value) or isinstance(value, Op | Fraction | str | Table),
+        "": is_int(value) or is_bool(value) or isinstance(value, Op | Fraction | str | Table | DType),
         "int": is_int(value),
         "bool": is_bool(value),
         "op": isinstance(value, Op),
@@ -130,11 +128,11 @@ def _scalar(param: ast.Param, argument: Argument, scope: Scope) -> Value:
     if not fits[wanted]:
         message = f"parameter `{param.target.id}` is {_article(wanted)}, not {describe(value)}"
         fail(scope, argument.node, "CL103", message)
-    return _table(param, argument, scope) if wanted == "table" else value
+    return _table(param, argument, scope, inner) if wanted == "table" else value
 
 
 def _article(kind: str) -> str:
-    return {"": "a number, a bool or an op", "int": "an int", "op": "a reduce op"}.get(
+    return {"": "a number, a bool, an op or a dtype", "int": "an int", "op": "a reduce op"}.get(
         kind, f"a {kind}"
     )
 
@@ -143,8 +141,8 @@ def _is_table(value: Value) -> bool:
     return isinstance(value, Table) or (hasattr(value, "at") and hasattr(value, "length"))
 
 
-def _table(param: ast.Param, argument: Argument, scope: Scope) -> Table:
-    """A table from a table or from nested lists; ragged or varying lists are refused."""
+def _table(param: ast.Param, argument: Argument, scope: Scope, inner: Scope) -> Table:
+    """A table from a table or from nested lists; its shape binds the sizes that it names."""
     value = argument.value
     if isinstance(value, Table):
         array = value.array[value.prefix] if value.prefix else value.array
@@ -155,6 +153,10 @@ def _table(param: ast.Param, argument: Argument, scope: Scope) -> Table:
         dims = len(param.type.shape)
         message = f"`{param.target.id}` is a table of ints with {dims} dims"
         fail(scope, argument.node, "CL103", message)
+    for dim, length in zip(param.type.shape, array.shape, strict=True):
+        bare = getattr(dim, "id", None)
+        if bare is not None and bare not in inner.vars:
+            inner.bind(bare, length)
     return Table(array)
 
 
@@ -181,6 +183,9 @@ def _bind_shape(
     if not isinstance(value, View):
         message = f"parameter `{name}` is a tensor, not {describe(value)}"
         fail(caller, argument.node, "CL103", message)
+    assert param.type is not None
+    if param.type.name in names and param.type.name not in inner.vars:
+        inner.bind(param.type.name, value.dtype)
     dtype, shape = declared(param, inner)
     if value.dtype != dtype:
         message = f"parameter `{name}` is {dtype}, the argument {value.dtype}"
@@ -219,8 +224,11 @@ def declared(param: ast.Param, scope: Scope) -> tuple[DType, tuple[ast.Expr, ...
 
 def dtype_of(kind: ast.TypeRef, scope: Scope) -> DType:
     """The dtype that a type names."""
-    dtype = DTYPES.get(kind.name)
-    if dtype is None:
+    try:
+        dtype = scope.lookup(kind.name)
+    except KeyError:
+        dtype = DTYPES.get(kind.name)
+    if not isinstance(dtype, DType):
         hint = did_you_mean(kind.name, DTYPES)
         fail(scope, kind, "CL103", f"`{kind.name}` is no dtype", hint=hint)
     return dtype

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from commlang.diagnostics import did_you_mean
+from commlang.dtypes import DTYPES, DType
 from commlang.expand import arrays, functions, views
 from commlang.expand.arrays import ArithmeticFault, Bool, Int, is_bool, is_int
 from commlang.expand.fault import fail
@@ -175,6 +176,8 @@ class Expressions:
             return Op(ReduceOp(node.id))
         if node.id in ("true", "false"):
             return node.id == "true"
+        if node.id in DTYPES:
+            return DTYPES[node.id]
         fail(
             scope,
             node,
@@ -227,6 +230,7 @@ class Expressions:
             (is_bool(a) and is_bool(b))
             or (isinstance(a, str) and isinstance(b, str))
             or (isinstance(a, Op) and isinstance(b, Op))
+            or (isinstance(a, DType) and isinstance(b, DType))
         )
         if not numbers and not equality:
             message = f"`{op}` cannot compare {describe(a)} with {describe(b)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commlang.diagnostics import Diagnostic, did_you_mean
-from commlang.dtypes import DTYPES
+from commlang.dtypes import DTYPES, DType
 from commlang.errors import PatternError
 from commlang.expand import binding
 from commlang.expand.fault import fail
@@ -77,10 +77,12 @@ def expand(
 def to_value(value: Any) -> Value:
     """A Python value as a value of the language; raises TypeError for anything else."""
     match value:
-        case bool() | int() | Fraction() | Op():
+        case bool() | int() | Fraction() | Op() | DType():
             return value
         case str() if value in ReduceOp.__members__.values():
             return Op(ReduceOp(value))
+        case str() if value in DTYPES:
+            return DTYPES[value]
         case list() | tuple():
             return Items(tuple(to_value(item) for item in value))  # pyright: ignore[reportUnknownVariableType]
         case np.ndarray():

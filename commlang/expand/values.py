@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from commlang.dtypes import DType
 from commlang.expand import arrays
 from commlang.expand.arrays import Array, Int
 
 if TYPE_CHECKING:
-    from commlang.dtypes import DType
     from commlang.expand.groups import GroupTable
     from commlang.expand.scope import Scope
     from commlang.operations import ReduceOp
@@ -335,6 +335,8 @@ def describe(value: Value) -> str:
             return f"a {value.dtype} tensor"
         case Op():
             return "a reduce op"
+        case DType():
+            return "a dtype"
         case Group():
             return "a group"
         case Table():
@@ -352,7 +354,7 @@ def describe(value: Value) -> str:
 def is_uniform(value: Value) -> bool:
     """Whether a value is certainly the same on all lanes."""
     match value:
-        case int() | Fraction() | str() | Op() | Callable():
+        case int() | Fraction() | str() | Op() | DType() | Callable():
             return True
         case Group(gid, _, frame):
             return isinstance(gid, int) and isinstance(frame, int)

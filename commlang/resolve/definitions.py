@@ -36,8 +36,9 @@ def check_definition(node: ast.Pattern | ast.Extern, ctx: Context) -> None:
 def _parameters(node: ast.Pattern | ast.Extern, ctx: Context) -> Scope:
     """Bind the parameters, and check shapes and defaults, which see all of them."""
     scope = Scope()
+    names = frozenset(p.target.id for p in node.params)
     for param in node.params:
-        type_ = param_type(param.type, ctx) if param.type else UNKNOWN
+        type_ = param_type(param.type, names, ctx) if param.type else UNKNOWN
         ctx.bind(scope, param.target.id, param.target.span, type_, "a parameter")
         _mode(node, param, type_, ctx)
     for name, span in implicit_sizes(node.params).items():

@@ -56,8 +56,8 @@ WANTS: dict[str, Want] = {
     "iterable": Want("a list, a range or a group", _LISTS),
     "counted": Want("a list, a range or a group", _LISTS | _TENSOR),
     "plain": Want(
-        "a number, a bool or an op",
-        ARITHMETIC | {Kind.BOOL, Kind.OP, Kind.STRING, Kind.TABLE},
+        "a number, a bool, an op or a dtype",
+        ARITHMETIC | {Kind.BOOL, Kind.OP, Kind.DTYPE, Kind.STRING, Kind.TABLE},
     ),
 }
 """What may be asked for: the argument types of `operations` and the needs of statements."""

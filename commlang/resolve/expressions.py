@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
+from commlang.dtypes import DTYPES
 from commlang.operations import (
     CONTRACT_FUNCTIONS,
     FUNCTIONS,
@@ -20,6 +21,7 @@ from commlang.resolve.kinds import (
     ARITHMETIC,
     BOOL,
     CONSTANTS,
+    DTYPE,
     DURATION,
     INT,
     NUMBER,
@@ -62,6 +64,8 @@ def _name(node: ast.Name, ctx: Context, scope: Scope) -> Type:
         return CONSTANTS[node.id]
     elif node.id in REDUCE_OPS:
         return OP
+    elif node.id in DTYPES:
+        return DTYPE
     elif node.id in FUNCTIONS or node.id in CONTRACT_FUNCTIONS:
         _uncalled(node, ctx)
     elif node.id in ctx.module.symbols or node.id in OPERATIONS:

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     DURATION = "a duration"
     STRING = "a string"
     OP = "a reduce op"
+    DTYPE = "a dtype"
     TENSOR = "a tensor"
     GROUP = "a group"
     SEQUENCE = "a list"
@@ -53,6 +54,7 @@ NUMBER = Type(Kind.NUMBER)
 DURATION = Type(Kind.DURATION)
 STRING = Type(Kind.STRING)
 OP = Type(Kind.OP)
+DTYPE = Type(Kind.DTYPE)
 TENSOR = Type(Kind.TENSOR)
 GROUP = Type(Kind.GROUP)
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from commlang.syntax import ast
 
 
-def param_type(node: ast.TypeRef, ctx: Context) -> Type:
+def param_type(node: ast.TypeRef, params: frozenset[str], ctx: Context) -> Type:
     """The type of an annotated parameter; its shape is left for `check_shape`."""
-    type_ = annotated(node)
+    type_ = annotated(node, params)
     if type_ is not None:
         return type_
     known = [*DTYPES, *(name for name in SCALARS if node.shape is None)]
@@ -35,7 +35,7 @@ def temp_type(node: ast.Temp, ctx: Context, scope: Scope) -> Type:
     if node.type is None:
         return TENSOR
     check_shape(node.type, ctx, scope)
-    if node.type.name not in DTYPES:
+    if node.type.name not in DTYPES and scope.find(node.type.name) is None:
         _unknown_dtype(node.type, list(DTYPES), ctx)
     return tensor(len(node.type.shape or ()))
 

@@ -33,13 +33,15 @@ class Signature:
 def signature(node: ast.Pattern | ast.Extern) -> Signature:
     """Read a signature without reporting its faults, which are those of its own file."""
     types: dict[str, Type] = {}
+    names = frozenset(p.target.id for p in node.params)
     required: set[str] = set()
     for param in node.params:
         name = param.target.id
-        types[name] = (annotated(param.type) or UNKNOWN) if param.type else UNKNOWN
+        types[name] = (annotated(param.type, names) or UNKNOWN) if param.type else UNKNOWN
         if param.default is None:
             required.add(name)
     sized = {dim.id for p in node.params for dim in _shape(p) if isinstance(dim, ast.Name)}
+    sized |= {p.type.name for p in node.params if p.type}
     return Signature(types, frozenset(required - sized))
 
 
@@ -57,14 +59,17 @@ def implicit_sizes(params: tuple[ast.Param, ...]) -> dict[str, Span]:
     return found
 
 
-def annotated(type_: ast.TypeRef) -> Type | None:
-    """The type that an annotation names, or None if there is no such type."""
+def annotated(type_: ast.TypeRef, params: frozenset[str]) -> Type | None:
+    """The type that an annotation names, or None if there is no such type.
+
+    A parameter may stand for the dtype: `pattern f(x: kind[n], n = 1Ki, kind = float32)`.
+    """
     ndim = None if type_.shape is None else len(type_.shape)
     if ndim is None and type_.name in SCALARS:
         return SCALARS[type_.name]
     if type_.name == "int":
         return Type(Kind.TABLE, ndim=ndim)
-    return tensor(ndim or 0) if type_.name in DTYPES else None
+    return tensor(ndim or 0) if type_.name in DTYPES or type_.name in params else None
 
 
 def _shape(param: ast.Param) -> tuple[ast.Expr, ...]:
