@@ -39,15 +39,10 @@ def levels(facts: Facts, rows: Array) -> Iterator[tuple[Array, Array]]:
     program, nests = facts.program, facts.program.nests
     branch, construct = program.key[rows].copy(), program.nest[rows].copy()
     while (construct >= 0).any():
-        at = np.minimum(np.searchsorted(nests.key, construct), len(nests.key) - 1)
-        listed = nests.key[at] == construct
-        in_sequence = listed & nests.sequence[at]
-        parallel = np.where(in_sequence, nests.parent[at], construct)
-        parallel = np.where(construct < 0, -1, parallel)
-        yield np.where(in_sequence, construct, branch), parallel
-        at = np.minimum(np.searchsorted(nests.key, parallel), len(nests.key) - 1)
-        outer = nests.key[at] == parallel
-        branch, construct = parallel, np.where(outer & (parallel >= 0), nests.parent[at], -1)
+        _, parent, sequence = nests.look_up(construct)
+        parallel = np.where(sequence, parent, construct)
+        yield np.where(sequence, construct, branch), parallel
+        branch, construct = parallel, nests.look_up(parallel)[1]
 
 
 def _clashes(facts: Facts, rows: Array, branch: Array, construct: Array) -> Iterator[Diagnostic]:
@@ -71,8 +66,7 @@ def _clashes(facts: Facts, rows: Array, branch: Array, construct: Array) -> Iter
     )
     order = np.lexsort((branch, channel))
     rows, branch, channel = rows[order], branch[order], channel[order]
-    sequence = nests.sequence & np.isin(nests.key, branch)
-    unordered = np.isin(branch, nests.key[sequence])
+    _, _, unordered = nests.look_up(branch)
     clash = (channel[1:] == channel[:-1]) & (branch[1:] != branch[:-1])
     clash &= unordered[1:] | unordered[:-1]
     seen: set[tuple[int, int]] = set()

@@ -52,6 +52,14 @@ class Nests:
     parent: Array
     sequence: Array
 
+    def look_up(self, key: Array) -> tuple[Array, Array, Array]:
+        """Per key: whether it is listed, its parent (-1 if not), and whether it is a sequence."""
+        if not len(self.key):
+            return np.zeros(len(key), dtype=np.bool_), np.full(len(key), -1), key < key
+        at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+        listed = self.key[at] == key
+        return listed, np.where(listed, self.parent[at], -1), listed & self.sequence[at]
+
 
 @dataclass(frozen=True, slots=True)
 class Handles:

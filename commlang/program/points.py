@@ -17,7 +17,7 @@ from commlang.operations import Kind
 from commlang.program.columns import Array
 
 if TYPE_CHECKING:
-    from commlang.program.columns import Nests, Program
+    from commlang.program.columns import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,11 @@ def _top_unit(program: Program, rows: Array) -> Array:
     nest = program.nest[rows]
     current = nest
     while len(program.nests.key):
-        parent, listed = _parent(program.nests, current)
+        listed, parent, _ = program.nests.look_up(current)
         if not listed.any():
             break
         current = np.where(listed, parent, current)
     return np.where(nest < 0, program.key[rows], current)
-
-
-def _parent(nests: Nests, key: Array) -> tuple[Array, Array]:
-    at = np.minimum(np.searchsorted(nests.key, key), len(nests.key) - 1)
-    listed = nests.key[at] == key
-    return np.where(listed, nests.parent[at], -1), listed
 
 
 def _sequences(
@@ -86,8 +80,7 @@ def _sequences(
     nests = program.nests
     if not len(nests.key):
         return count, (none, none)
-    at = np.minimum(np.searchsorted(nests.key, program.nest[rows]), len(nests.key) - 1)
-    inner = rows[nests.key[at] == program.nest[rows]]
+    inner = rows[nests.look_up(program.nest[rows])[0]]
     path = _path(program, inner)
     sources: list[Array] = []
     targets: list[Array] = []
@@ -102,10 +95,10 @@ def _path(program: Program, rows: Array) -> Array:
     """Per row, the keys of the constructs around it from the outside, then its own key, then -1."""
     levels = [program.key[rows], program.nest[rows]]
     while True:
-        parent, listed = _parent(program.nests, levels[-1])
+        listed, parent, _ = program.nests.look_up(levels[-1])
         if not listed.any():
             break
-        levels.append(np.where(listed, parent, -1))
+        levels.append(parent)
     table = np.stack(levels[::-1], axis=1)
     depth = (table >= 0).sum(axis=1)
     path = np.full((len(rows), table.shape[1] + 1), -1, dtype=np.int64)
