@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError
 from commlang.execute.diagnosis import ranks_text
-from commlang.execute.progress import NOT_STARTED
 from commlang.execute.report import RankReport, State, from_json, to_json
 from commlang.execute.stores import PrefixStore
 
@@ -33,8 +32,9 @@ class Bulletin:
         self._world_size = world_size
         self._seen: dict[int, tuple[int, float]] = {}
 
-    def check_in(self, timeout: float) -> None:
+    def check_in(self, report: RankReport, timeout: float) -> None:
         """Wait until every rank has come; raises CommlangError naming those that have not."""
+        self.publish(report)
         self._store.set(f"here/{self._rank}", "")
         if self._store.add("here", 1) == self._world_size:
             self._store.set("all", "")
@@ -62,12 +62,13 @@ class Bulletin:
         return self._store.check(["alarm"])
 
     def read(self) -> list[RankReport]:
-        """The last report of every rank; a rank that never published one is ABSENT.
+        """The last report of every rank, each of which has published one before it checked in.
 
         While a rank runs, its `idle_s` is how long this reader has seen it at one position, as
         clocks differ by node.
         """
-        return [self._read(rank) for rank in range(self._world_size)]
+        keys = [f"report/{rank}" for rank in range(self._world_size)]
+        return [self._aged(from_json(text)) for text in self._store.multi_get(keys)]
 
     def leave(self) -> None:
         """Wait until every rank is through."""
@@ -84,15 +85,11 @@ class Bulletin:
         while time.monotonic() < deadline and self._store.add("parted", 0) < parting:
             time.sleep(0.02)
 
-    def _read(self, rank: int) -> RankReport:
-        key = f"report/{rank}"
-        if not self._store.check([key]):
-            return RankReport(rank, NOT_STARTED, State.ABSENT)
-        report = from_json(self._store.get(key))
+    def _aged(self, report: RankReport) -> RankReport:
         if report.state is not State.RUNNING:
             return report
-        position, since = self._seen.get(rank, (None, 0.0))
+        position, since = self._seen.get(report.rank, (None, 0.0))
         if position != report.position:
             since = time.monotonic()
-            self._seen[rank] = (report.position, since)
+            self._seen[report.rank] = (report.position, since)
         return replace(report, idle_s=time.monotonic() - since)

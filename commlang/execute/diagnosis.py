@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from commlang.execute.progress import DONE, NOT_STARTED
+from commlang.execute.progress import DONE, JOINED, JOINING, NOT_STARTED
 from commlang.execute.report import RankReport, State
 
 if TYPE_CHECKING:
@@ -23,9 +23,12 @@ def _bare_step(rank: int, position: int) -> str:
     return f"step {position}"
 
 
-def _no_one(rank: int, position: int) -> Sequence[tuple[int, int]]:
-    del rank, position
-    return ()
+_OUTSIDE = {
+    NOT_STARTED: "before joining the group",
+    JOINING: "while joining the group",
+    JOINED: "before the first statement",
+    DONE: "after the last statement",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +38,17 @@ class Narrator:
     `describe(rank, position)` is the statement, with its place in the file. `awaits(rank,
     position)` lists what the rank needs there before it can go on: pairs (peer, the least position
     at which the peer does its part). Positions are those that the ranks write, which count on
-    over repetitions. Both must be cheap and must not communicate.
+    over repetitions. Without `awaits`, any rank's progress counts as progress of all. Both must be
+    cheap and must not communicate.
     """
 
     describe: Callable[[int, int], str] = _bare_step
-    awaits: Callable[[int, int], Sequence[tuple[int, int]]] = _no_one
+    awaits: Callable[[int, int], Sequence[tuple[int, int]]] | None = None
 
     def at(self, report: RankReport) -> str:
         """Where a rank stands, in words."""
-        if report.position == NOT_STARTED:
-            return "before the first statement"
-        if report.position == DONE:
-            return "after the last statement"
+        if report.position in _OUTSIDE:
+            return _OUTSIDE[report.position]
         # A diagnosis has to come out, even of a position that its narrator does not know.
         with contextlib.suppress(Exception):
             return self.describe(report.rank, report.position)
@@ -63,15 +65,18 @@ class WaitGraph:
     def waits_for(self, rank: int) -> list[int]:
         """The ranks that have not come to where `rank` needs them, lowest first."""
         position = self.reports[rank].position
-        if position < 0:
-            return []
+        if position == JOINING:
+            return sorted(r for r, other in self.reports.items() if other.position == NOT_STARTED)
         needs: Sequence[tuple[int, int]] = ()
-        with contextlib.suppress(Exception):
-            needs = self._narrator.awaits(rank, position)
+        if position >= 0 and self._narrator.awaits:
+            with contextlib.suppress(Exception):
+                needs = self._narrator.awaits(rank, position)
         return sorted({peer for peer, least in needs if peer != rank and self._lacks(peer, least)})
 
     def involved(self, rank: int) -> set[int]:
-        """`rank` and all that it waits for, directly or through others."""
+        """`rank` and all that it waits for, directly or through others; all if that is unknown."""
+        if self._narrator.awaits is None:
+            return set(self.reports)
         seen, ahead = {rank}, [rank]
         while ahead:
             new = set(self.waits_for(ahead.pop())) & self.reports.keys() - seen
@@ -165,9 +170,15 @@ def _died(report: RankReport) -> bool:
 
 
 def _furthest_behind(reports: Sequence[RankReport]) -> list[RankReport]:
+    order = (NOT_STARTED, JOINING, JOINED)
+
+    def progress(report: RankReport) -> int:
+        outside = report.position in order
+        return order.index(report.position) - len(order) if outside else report.position
+
     live = [r for r in reports if r.position != DONE]
-    least = min((r.position for r in live), default=DONE)
-    return [r for r in live if r.position == least]
+    least = min(map(progress, live), default=0)
+    return [r for r in live if progress(r) == least]
 
 
 def _accuse(fault: Fault, report: RankReport, graph: WaitGraph) -> str:
@@ -213,7 +224,7 @@ def _merged(entries: Iterable[tuple[str, int, str]]) -> list[str]:
 
 
 def _at(place: str) -> str:
-    return place if place.startswith(("before the", "after the")) else f"at {place}"
+    return place if place in _OUTSIDE.values() else f"at {place}"
 
 
 def _shortened(lines: list[str]) -> list[str]:

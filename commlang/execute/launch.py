@@ -51,8 +51,8 @@ def launch(
     """Run `entry(context, *args)` on new ranks of this node; the results, by local rank.
 
     `context` is a RankContext. With `spawn`, `entry`, `args` and the results are pickled. `timeout`
-    is in seconds without progress; `cuda` says that the ranks will use CUDA devices. Only rank 0
-    of the run prints; what the others write is dropped, or shown if they crash.
+    is in seconds without progress; `cuda` must be true if the ranks may so much as look at CUDA.
+    Only rank 0 of the run prints; what the others write is dropped, or shown if they crash.
 
     Raises UsageError for options that make no sense, RunFailed if a rank fails, dies or makes no
     progress, RunInterrupted after SIGINT and the like, and CommlangError if the nodes do not meet.
@@ -62,8 +62,10 @@ def launch(
     method = choose_start_method(options.start_method, cuda=cuda)
     with _run_dir() as run_dir, _environment(options), _signals_restored():
         # After the environment is set: no more than one OpenMP thread may exist before a fork.
+        from torch.distributed import DistError
         from torch.distributed.elastic.multiprocessing import SignalException
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+        from torch.distributed.elastic.rendezvous import RendezvousError
         from torch.distributed.launcher.api import elastic_launch
 
         from commlang.execute import child
@@ -80,7 +82,7 @@ def launch(
         except (SignalException, KeyboardInterrupt) as error:
             signum = getattr(error, "sigval", signal.SIGINT)
             raise story.interrupted(signum) from None
-        except (RuntimeError, OSError) as error:
+        except (DistError, RendezvousError, OSError) as error:
             if options.is_local:
                 raise
             raise _did_not_meet(options, error) from error

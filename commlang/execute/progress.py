@@ -19,8 +19,11 @@ from commlang.execute.report import RankReport, State, cut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Positions that are not those of a statement.
 NOT_STARTED = -1
 DONE = -2
+JOINING = -3
+JOINED = -4
 
 
 class _Word(IntEnum):

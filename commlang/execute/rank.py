@@ -16,7 +16,7 @@ import torch
 from commlang.execute import world
 from commlang.execute.bulletin import Bulletin
 from commlang.execute.options import prefer_loopback
-from commlang.execute.progress import Board
+from commlang.execute.progress import JOINED, JOINING, Board
 from commlang.execute.stores import own_connection
 from commlang.execute.watch import Launched, Watch
 
@@ -46,7 +46,11 @@ class RankContext:
 
     @property
     def position(self) -> memoryview:
-        """`position[0] = k` before the k-th step; take it after `join`, see Watch.position."""
+        """`position[0] = k` before the k-th step; take it after `join`.
+
+        Any change of it is progress, and none within the timeout ends the run. So over repetitions
+        k goes on counting, and long local work after the last step has to count on as well.
+        """
         return self._watch.position
 
     def follow(self, narrator: Narrator) -> None:
@@ -62,9 +66,11 @@ class RankContext:
             # Before the ranks wait for one another, so that a fault that all share is told at once.
             world.choose_backend(backend, world.choose_device(device, self.info.local_rank))
             store = self._meet()
+            self.position[0] = JOINING
             with world.join(
                 self.info, store=store, backend=backend, device=device, timeout=timeout
             ) as joined:
+                self.position[0] = JOINED
                 try:
                     yield joined
                 except BaseException as error:
@@ -83,7 +89,7 @@ class RankContext:
             prefer_loopback()
         store = world.open_store(info, self._timeout)
         bulletin = Bulletin(own_connection(store), info.rank, info.world_size)
-        bulletin.check_in(self._timeout)
+        bulletin.check_in(self._watch.report(), self._timeout)
         if not self._launched:
             board, row = _shared_board(store, info)
             self._watch.connect(board, row, bulletin)
@@ -162,9 +168,14 @@ def _shared_board(store: Store, info: RankInfo) -> tuple[Board, int]:
         finally:
             path.unlink(missing_ok=True)
         return board, 0
-    board = Board.open(Path(store.get(f"{node}/path").decode()))
+    path = Path(store.get(f"{node}/path").decode())
+    try:
+        shared = Board.open(path), info.local_rank
+    except OSError:
+        # Ranks in containers may see different files; the bulletin tells them enough.
+        shared = Board.private(info.rank), 0
     _all_opened(store, node, local)
-    return board, info.local_rank
+    return shared
 
 
 def _all_opened(store: Store, node: str, local: int) -> None:

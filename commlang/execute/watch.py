@@ -66,6 +66,7 @@ class Watch:
         self._narrator = Narrator()
         self._last: int | None = None
         self._published: int | None = None
+        self._next_check = 0.0
         self._ending = threading.Lock()
         self._closing = False
         self._wake_r, self._wake_w = os.pipe()
@@ -99,6 +100,10 @@ class Watch:
             # A rank that its agent ends has to tell the other nodes, so SIGTERM no longer kills.
             signal.signal(signal.SIGTERM, _leave_to_thread)
 
+    def report(self) -> RankReport:
+        """What this rank can say of itself."""
+        return self._board.report(self._row)
+
     def follow(self, narrator: Narrator) -> None:
         """Take the meaning of positions from `narrator`."""
         self._narrator = narrator
@@ -108,7 +113,7 @@ class Watch:
         self.position[0] = DONE
         self._board.end(self._row, State.DONE)
         if self._bulletin:
-            self._bulletin.publish(self._board.report(self._row))
+            self._bulletin.publish(self.report())
             # A rank that fails now raises the alarm, on which the thread ends this process.
             self._bulletin.leave()
 
@@ -175,7 +180,7 @@ class Watch:
     def _exchange(self, bulletin: Bulletin) -> None:
         if self._published != self._last:
             self._published = self._last
-            bulletin.publish(self._board.report(self._row))
+            bulletin.publish(self.report())
         if bulletin.alarm():
             self._end(State.STOPPED)
 
@@ -187,8 +192,11 @@ class Watch:
         return state is State.DONE and any(self._board.vanished(row) for row in rows)
 
     def _check_progress(self) -> None:
-        if self._board.report(self._row).idle_s <= self._timeout / 2:
+        now = time.monotonic()
+        if now < self._next_check or self.report().idle_s <= self._timeout / 2:
             return
+        # Not at every tick, since with many ranks all of them ask the one store.
+        self._next_check = now + self._timeout / 8
         reports = self._reports()
         involved = WaitGraph(reports, self._narrator).involved(reports[0].rank)
         live = [r for r in reports if r.rank in involved and r.state is not State.DONE]
@@ -219,15 +227,17 @@ class Watch:
     def _end(self, state: State, **failure: Any) -> NoReturn:
         # Never released: the process ends here, and whoever comes second has nothing to add.
         self._ending.acquire()
-        self._board.end(self._row, state, failure)
-        reports = self._board.reports()
-        alone = self._launched and not self._bulletin
-        if not alone or failure.get("consequence"):
-            reports = self._await_others(time.monotonic() + _GRACE_S)
-        self._tell(reports)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(failure.get("known_code", 1))
+        try:
+            self._board.end(self._row, state, failure)
+            reports = self._board.reports()
+            alone = self._launched and not self._bulletin
+            if not alone or failure.get("consequence"):
+                reports = self._await_others(time.monotonic() + _GRACE_S)
+            self._tell(reports)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(failure.get("known_code", 1))
 
     def _await_others(self, deadline: float) -> list[RankReport]:
         """Make this rank's end known, and return the others' once they have ended or at `deadline`.
@@ -238,13 +248,13 @@ class Watch:
         reports = self._board.reports()
         with contextlib.suppress(RuntimeError):  # a store that is gone
             if self._bulletin:
-                self._bulletin.publish(self._board.report(self._row))
+                self._bulletin.publish(self.report())
                 self._bulletin.raise_alarm()
             while time.monotonic() < deadline:
                 reports = self._reports()
                 if self._all_ended(reports):
                     break
-                time.sleep(0.05)
+                time.sleep(0.05 + len(reports) / 2000)
             if self._bulletin:
                 enders = sum(r.state in ENDED_BADLY for r in reports)
                 self._bulletin.part(enders, deadline)

@@ -181,6 +181,7 @@ def accumulate(
         message = f"the arrow copies shape {have} into shape {want}"
         fail(scope, node, "CL112", message, lanes=differs)
     access = Access.WRITE if op is None else Access.UPDATE
+    flat = all(arrays.everywhere(view.contiguous()) for view in (source, target))
     ev.emit(
         scope,
         nest,
@@ -189,7 +190,10 @@ def accumulate(
         node,
         op=op,
         dtype=target.dtype,
-        operands=(flat_operand(source, Access.READ), flat_operand(target, access)),
+        operands=(
+            Operand(source, Access.READ, shaped=not flat),
+            Operand(target, access, shaped=not flat),
+        ),
         deferred=deferred,
     )
 

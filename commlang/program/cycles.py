@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,11 +37,7 @@ class _Graph:
 
 def find_cycle(points: Points, edges: Edges) -> list[int] | None:
     """The stored edges of a short cycle, in order, or None if there is no cycle."""
-    follows = np.zeros(edges.count, dtype=np.bool_)
-    follows[: points.chained] = True
-    follows[points.last] = False
-    pointer = np.searchsorted(edges.source, np.arange(edges.count + 1))
-    graph = _Graph(edges.count, pointer, edges.target, follows)
+    graph = _graph(points, edges)
     stuck = _peel(graph)
     if stuck is None:
         stuck = _components(graph, edges)
@@ -49,19 +46,41 @@ def find_cycle(points: Points, edges: Edges) -> list[int] | None:
     return _short_cycle(graph, stuck, edges)
 
 
-def _peel(graph: _Graph) -> Array | None:
-    """Remove what has no predecessor until nothing changes; None if that takes too many levels."""
+def point_levels(points: Points, edges: Edges) -> Array:
+    """Per point and hub, the length of the longest path to it; there must be no cycle."""
+    levels = np.zeros(edges.count, dtype=np.int64)
+    _peel(_graph(points, edges), levels)
+    return levels
+
+
+def _graph(points: Points, edges: Edges) -> _Graph:
+    follows = np.zeros(edges.count, dtype=np.bool_)
+    follows[: points.chained] = True
+    follows[points.last] = False
+    pointer = np.searchsorted(edges.source, np.arange(edges.count + 1))
+    return _Graph(edges.count, pointer, edges.target, follows)
+
+
+def _peel(graph: _Graph, levels: Array | None = None) -> Array | None:
+    """Remove what has no predecessor until nothing changes; None if that takes too many levels.
+
+    With `levels`, write down when each node went, however many levels there are.
+    """
     degree = np.bincount(graph.target, minlength=graph.count).astype(np.int32)
     degree[1:] += graph.follows[:-1]
     front = np.flatnonzero(degree == 0)
-    for _ in range(_MAX_LEVELS):
+    for level in count():
         if not len(front):
             return degree > 0
+        if levels is not None:
+            levels[front] = level
+        elif level == _MAX_LEVELS:
+            return None
         reached = _successors(graph, front)
         degree[front] = -1
         np.subtract.at(degree, reached, 1)
         front = np.unique(reached[degree[reached] == 0])
-    return None
+    raise AssertionError("levels never end")
 
 
 def _successors(graph: _Graph, nodes: Array) -> Array:

@@ -4,6 +4,7 @@ Deadlock-freedom needs no node per event. Between two consecutive blocking opera
 lies one point; an operation starts at the point before it and ends at the point after it; the
 children of a `parallel:` share both; an asynchronous operation ends where its wait ends. Points
 of one rank are numbered in order, so that "the next point comes later" needs no stored edge.
+Local events wait for nobody, so only who wants every event in its place gives them points too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Points:
 
     Points below `chained` are numbered rank by rank: each but a rank's last (`last`) is followed
     by the next number. The others stand inside sequences; `edges` (from, to) order them.
+    `after` is the point before which a row has started at the latest: its end, unless the row is
+    asynchronous, in which case the rows that follow it start there.
     """
 
     count: int
@@ -34,11 +37,15 @@ class Points:
     end: Array
     last: Array
     edges: tuple[Array, Array]
+    after: Array
 
 
-def find_points(program: Program) -> Points:
-    """The points of a program."""
-    rows = np.flatnonzero((program.kind <= Kind.BARRIER) | (program.kind == Kind.WAIT))
+def find_points(program: Program, *, local: bool = False) -> Points:
+    """The points of a program; with `local`, also those between its local events."""
+    if local:
+        rows = np.arange(len(program))
+    else:
+        rows = np.flatnonzero((program.kind <= Kind.BARRIER) | (program.kind == Kind.WAIT))
     rank = program.rank[rows]
     unit = _top_unit(program, rows)
     fresh = np.ones(len(rows), dtype=np.bool_)
@@ -56,8 +63,9 @@ def find_points(program: Program) -> Points:
     joined = program.site_async[program.site[rows]] if len(rows) else np.zeros(0, dtype=np.bool_)
     later = rows[joined]
     wait = program.wait[later]
+    after = end.copy() if len(later) else end
     end[later] = np.where(wait < 0, -1, end[wait])
-    return Points(count, chained, start, end, last, edges)
+    return Points(count, chained, start, end, last, edges, after)
 
 
 def _top_unit(program: Program, rows: Array) -> Array:

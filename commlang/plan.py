@@ -1,0 +1,207 @@
+"""Plans: what was checked, as small versioned data from which each rank expands its own part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from commlang.checks import check_program
+from commlang.errors import CommlangError, PatternError, UsageError
+from commlang.expand.groups import GroupEntry
+from commlang.expand.run import MAX_EVENTS
+from commlang.program import build
+from commlang.resolve.check import check_all
+from commlang.resolve.modules import load_module
+from commlang.source import Source
+from commlang.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from commlang.program import Program
+    from commlang.resolve.modules import Definition
+
+VERSION = 1
+PROOFS = ("matched", "agreeing collectives", "deadlock-free under rendezvous")
+
+
+class PlanGroup(BaseModel):
+    """One communicator: its name in the pattern and its ranks, in order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: str
+    ranks: tuple[int, ...]
+    used: bool
+
+
+class PlanTensor(BaseModel):
+    """A tensor that the caller brings: its dtype and shape."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Plan(BaseModel):
+    """A checked pattern for given parameters and a given world.
+
+    It names its source by path and digest and holds no code; a rank expands its own rows from the
+    source. `fingerprint` is equal on two ranks exactly if they would run the same plan.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = VERSION
+    commlang: str = __version__
+    pattern: str
+    path: str
+    digest: str
+    world: int = Field(ge=1)
+    values: dict[str, Any]
+    parameters: dict[str, Any]
+    tensors: dict[str, PlanTensor]
+    groups: tuple[PlanGroup, ...]
+    events: int
+    max_events: int
+    passes: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = PROOFS
+
+    _definition: Definition | None = PrivateAttr(default=None)
+    _programs: dict[int, Program] = PrivateAttr(default_factory=dict[int, Any])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that decides what the ranks do; the path of the source does not."""
+        fields = self.model_dump(mode="json", exclude={"path", "commlang"})
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def definition(self) -> Definition:
+        """The pattern itself, loaded from its path if need be; raises CommlangError if it changed."""
+        if self._definition is None:
+            module = load_module(Source.read(self.path))
+            if module.digest() != self.digest:
+                raise CommlangError(
+                    f"{self.path} or a file that it imports is not the one that was planned; "
+                    "plan it again"
+                )
+            self._definition = module.symbols[self.pattern]
+        return self._definition
+
+    def program(self, rank: int | None = None) -> Program:
+        """The rows of one rank, or of all."""
+        if rank is not None and not 0 <= rank < self.world:
+            raise UsageError(f"rank {rank} is outside the plan's world of {self.world}")
+        if -1 in self._programs and rank is None:
+            return self._programs[-1]
+        key = -1 if rank is None else rank
+        if key not in self._programs:
+            self._programs[key] = build(
+                self.definition,
+                self.world,
+                _decode(self.values),
+                shapes={n: (t.dtype, t.shape) for n, t in self.tensors.items()},
+                ranks=None if rank is None else [rank],
+                groups=[GroupEntry(g.label, g.ranks) for g in self.groups[1:]],
+                max_events=self.max_events,
+            )
+        return self._programs[key]
+
+    def forget(self) -> None:
+        """Drop expanded programs; they are expanded again when needed."""
+        self._programs.clear()
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return self.model_dump_json(indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Read a plan; raises UsageError for anything that is no plan of this version."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the file"
+            raise UsageError(f"not a plan of version {VERSION}: {where}: {first['msg']}") from None
+
+
+def make_plan(
+    definition: Definition,
+    world: int,
+    values: Mapping[str, Any] | None = None,
+    *,
+    shapes: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
+    max_events: int = MAX_EVENTS,
+) -> Plan:
+    """Check a pattern for a world and plan it; raises PatternError with everything that is wrong."""
+    if world < 1:
+        raise UsageError(f"a world of {world} ranks; there must be at least 1")
+    found = check_all(definition.module)
+    if found:
+        raise PatternError(found)
+    program = build(definition, world, values, shapes=shapes, max_events=max_events)
+    found = check_program(program)
+    if found:
+        raise PatternError(found)
+    return plan_of(program, max_events)
+
+
+def plan_of(program: Program, max_events: int = MAX_EVENTS) -> Plan:
+    """The plan of a program that has been checked."""
+    used = set(program.group.tolist()) if len(program) else set[int]()
+    source = program.definition.module.source
+    on_disk = Path(source.path).is_file()
+    plan = Plan(
+        pattern=program.name,
+        path=str(Path(source.path).resolve()) if on_disk else source.path,
+        digest=program.definition.module.digest(),
+        world=program.world,
+        values=_encode(program.values),
+        parameters=_encode(program.parameters),
+        tensors={n: PlanTensor(dtype=d, shape=s) for n, (d, s) in program.shapes.items()},
+        groups=tuple(
+            PlanGroup(label=e.label, ranks=e.members, used=i in used)
+            for i, e in enumerate(program.groups.entries)
+        ),
+        events=len(program),
+        max_events=max_events,
+    )
+    plan._definition = program.definition  # pyright: ignore[reportPrivateUsage]
+    plan._programs[-1] = program  # pyright: ignore[reportPrivateUsage]
+    return plan
+
+
+def _encode(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON: fractions as "1/2", ops and dtypes by name, tables as lists."""
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
+    if hasattr(value, "array"):
+        return value.array[value.prefix].tolist() if value.prefix else value.array.tolist()
+    if hasattr(value, "op"):
+        return str(value.op)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
+
+
+def _decode(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: Fraction(value) if isinstance(value, str) and "/" in value else value
+        for name, value in values.items()
+    }

@@ -1,0 +1,7 @@
+"""From a rank's rows to the order in which its host starts and joins operations."""
+
+from __future__ import annotations
+
+from commlang.schedule.linear import Action, Act, linearise
+
+__all__ = ["Act", "Action", "linearise"]
