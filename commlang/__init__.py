@@ -1,1 +1,52 @@
-"""commlang: communication patterns, proven free of deadlock before they run."""
+"""commlang: communication patterns, proven free of deadlock before they run.
+
+    plan = commlang.load("ring_all_reduce.cl").plan(world=4, n=1024)
+    with commlang.Executor(plan) as executor:
+        executor.run(x=tensor)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from commlang.errors import CommlangError, PatternError, UsageError
+from commlang.version import __version__
+
+if TYPE_CHECKING:
+    from commlang.api import Pattern, load, loads
+    from commlang.diagnostics import Diagnostic
+    from commlang.execute.executor import Executor
+    from commlang.plan import Plan
+    from commlang.program import Program
+
+__all__ = [
+    "CommlangError",
+    "Diagnostic",
+    "Executor",
+    "Pattern",
+    "PatternError",
+    "Plan",
+    "Program",
+    "UsageError",
+    "__version__",
+    "load",
+    "loads",
+]
+
+_LAZY = {
+    "Diagnostic": "commlang.diagnostics",
+    "Executor": "commlang.execute.executor",
+    "Pattern": "commlang.api",
+    "Plan": "commlang.plan",
+    "Program": "commlang.program",
+    "load": "commlang.api",
+    "loads": "commlang.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `commlang lint` must not pay for torch or pydantic."""
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'commlang' has no attribute {name!r}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
 
 CODES = ("CL230",)
+_PORTION = 1 << 17
 _EXACT = 1 << 20
 """Strided views of up to so many elements are compared element by element."""
 
@@ -44,16 +45,27 @@ class _Touch:
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """One finding per pair of statements."""
     program = facts.program
-    rows = np.flatnonzero((program.nest >= 0) & (program.count > 0))
     seen: set[tuple[int, ...]] = set()
-    for branch, construct in levels(facts, rows):
-        here = construct >= 0
-        touch = _touches(program, rows[here], branch[here], construct[here])
-        for first, second in _conflicts(program, touch):
-            pair = tuple(sorted((int(program.site[first]), int(program.site[second]))))
-            if pair not in seen:
-                seen.add(pair)
-                yield _report(facts, first, second)
+    for rows in _portions(program):
+        for branch, construct in levels(facts, rows):
+            here = construct >= 0
+            touch = _touches(program, rows[here], branch[here], construct[here])
+            for first, second in _conflicts(program, touch):
+                pair = tuple(sorted((int(program.site[first]), int(program.site[second]))))
+                if pair not in seen:
+                    seen.add(pair)
+                    yield _report(facts, first, second)
+
+
+def _portions(program: Program) -> Iterator[Array]:
+    """The rows inside constructs, some ranks at a time: a portion stays in the cache."""
+    start = 0
+    for stop in program.rank_start[1:].tolist():
+        if stop - start >= _PORTION or stop == len(program):
+            part = slice(start, stop)
+            inside = (program.nest[part] >= 0) & (program.count[part] > 0)
+            yield np.flatnonzero(inside) + start
+            start = stop
 
 
 def _touches(program: Program, rows: Array, branch: Array, construct: Array) -> _Touch:
@@ -69,12 +81,12 @@ def _touches(program: Program, rows: Array, branch: Array, construct: Array) -> 
         strided = ops.layout[operand] == number
         extent = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
         high[strided] = np.where(high[strided] > low[strided], low[strided] + extent, low[strided])
-    buffers = int(ops.buffer.max(initial=0)) + 1
+    buffer = ops.buffer[operand]
     place = combine(
         [
             (program.rank[rows][owner].astype(np.int64), program.world),
-            (construct[owner], int(program.key.max(initial=0)) + 1),
-            (ops.buffer[operand].astype(np.int64), buffers),
+            (construct[owner], int(construct.max(initial=0)) + 1),
+            (buffer.astype(np.int64), int(buffer.max(initial=0)) + 1),
         ]
     )
     some = high > low

@@ -206,9 +206,7 @@ def _split_all_to_all(
     )
 
     def unpack() -> None:
-        for output, part in zip(
-            outputs, received.split([t.numel() for t in outputs]), strict=True
-        ):
+        for output, part in zip(outputs, received.split([t.numel() for t in outputs]), strict=True):
             output.copy_(part)
 
     return Finished(work, unpack)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
     from torch.distributed.launcher.api import LaunchConfig
 
+    from commlang.execute.meeting import Meeting
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # Elastic looks at its ranks this often; a look costs under a millisecond.
 _POLL_S = 0.05
@@ -69,12 +71,16 @@ def launch(
         from torch.distributed.launcher.api import elastic_launch
 
         from commlang.execute import child
+        from commlang.execute.meeting import Meeting
 
         board = Board.create(run_dir / child.BOARD_FILE, range(options.nproc_per_node))
         job = child.Job(entry, args, run_dir, os.getpid(), timeout)
-        run = elastic_launch(_config(options, method, run_dir), child.main)
+        meeting = Meeting(run_dir)
+        run = elastic_launch(_config(options, method, run_dir, meeting), child.main)
         story = _Story(board, run_dir, narrator or Narrator())
         try:
+            if not options.is_local:
+                meeting.begin()
             with _quiet_elastic():
                 results = run(job)
         except ChildFailedError as error:
@@ -86,6 +92,8 @@ def launch(
             if options.is_local:
                 raise
             raise _did_not_meet(options, error) from error
+        finally:
+            meeting.end()
         return [results[rank] for rank in sorted(results)]
 
 
@@ -128,12 +136,12 @@ class _Story:
 
 
 def _config(
-    options: LaunchOptions, method: Literal["fork", "spawn"], run_dir: Path
+    options: LaunchOptions, method: Literal["fork", "spawn"], run_dir: Path, meeting: Meeting
 ) -> LaunchConfig:
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.launcher.api import LaunchConfig
 
     from commlang.execute import rendezvous
+    from commlang.execute.meeting import LogsAfterMeeting
 
     backend, endpoint, configs = options.rendezvous()
     if options.is_local:
@@ -150,7 +158,7 @@ def _config(
         monitor_interval=_POLL_S,
         start_method=method,
         local_addr=options.local_addr or ("127.0.0.1" if options.is_local else None),
-        logs_specs=DefaultLogsSpecs(log_dir=str(run_dir)),
+        logs_specs=LogsAfterMeeting(run_dir, meeting),
         shutdown_timeout=_SHUTDOWN_S,
     )
 

@@ -63,8 +63,10 @@ def magnitude(value: Int) -> int:
 
 
 def total(value: Int, lanes: int) -> int:
-    """The sum over all lanes."""
-    return int(value.sum()) if isinstance(value, np.ndarray) else value * lanes
+    """The sum over all lanes; the sum of an array is cut at LIMIT, where it might wrap round."""
+    if not isinstance(value, np.ndarray):
+        return value * lanes
+    return int(value.sum()) if magnitude(value) * lanes < LIMIT else LIMIT
 
 
 def anywhere(condition: Bool) -> bool:
@@ -171,9 +173,9 @@ def power(a: Int, b: Int) -> Int:
     if anywhere(negative):
         raise ArithmeticFault("a negative exponent", negative)
     base, exponent = magnitude(a), top(b)
-    if base > 1 and exponent * (base.bit_length() - 1) >= 62:
+    if base > 1 and (exponent * (base.bit_length() - 1) >= 62 or base**exponent >= LIMIT):
         raise ArithmeticFault("the result is too large for a 64-bit integer")
-    return _bounded(a**b)
+    return a**b
 
 
 def shift_left(a: Int, b: Int) -> Int:

@@ -16,6 +16,7 @@ from commlang.expand.fault import fail
 from commlang.expand.values import Op, Table, Value, View, describe
 
 if TYPE_CHECKING:
+    from commlang.expand.arrays import Int
     from commlang.expand.expressions import Expressions
     from commlang.expand.scope import Scope
     from commlang.syntax import ast
@@ -93,11 +94,15 @@ def bind(
             if _bound_by_shape(name, params):
                 continue
             missing(param, caller if caller.frame is not inner.frame else inner)
-        value = evaluator.eval(param.default, inner)
-        inner.bind(name, _scalar(param, Argument(value, param.default), inner, inner))
+        given[name] = Argument(evaluator.eval(param.default, inner), param.default)
+        inner.bind(name, _scalar(param, given[name], inner, inner))
     for param in tensors:
-        _check_shape(param, given[param.target.id], evaluator, inner, caller)
         inner.bind(param.target.id, given[param.target.id].value)
+    for param in params:
+        argument = given.get(param.target.id)
+        if argument is not None and param.type is not None:
+            scope = inner if argument.node is param.default else caller
+            _check_shape(param, argument.node, evaluator, inner, scope)
 
 
 def missing(param: ast.Param, scope: Scope) -> Any:
@@ -202,17 +207,22 @@ def _bind_shape(
 
 
 def _check_shape(
-    param: ast.Param, argument: Argument, evaluator: Expressions, inner: Scope, caller: Scope
+    param: ast.Param, node: ast.Node, evaluator: Expressions, inner: Scope, caller: Scope
 ) -> None:
-    _, shape = declared(param, inner)
-    for number, (dim, length) in enumerate(zip(shape, argument.value.shape, strict=True)):
+    """Refuse a tensor or a table whose shape is not the declared one."""
+    value = inner.vars[param.target.id]
+    if isinstance(value, Table):
+        value = value.array
+    dims = param.type.shape or () if param.type else ()
+    for number, dim in enumerate(dims):
+        length: Int = value.shape[number]
         wanted = evaluator.integer(dim, inner, "a dim")
         differs = wanted != length
         if arrays.anywhere(differs):
             lane = int(np.argmax(differs)) if isinstance(differs, np.ndarray) else 0
             want, have = arrays.lane(wanted, lane), arrays.lane(length, lane)
             message = f"dim {number} of `{param.target.id}` is {want}, the argument's is {have}"
-            fail(caller, argument.node, "CL112", message, lanes=differs)
+            fail(caller, node, "CL112", message, lanes=differs)
 
 
 def declared(param: ast.Param, scope: Scope) -> tuple[DType, tuple[ast.Expr, ...]]:

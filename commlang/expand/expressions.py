@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -21,11 +21,13 @@ from commlang.expand.values import (
     Items,
     Op,
     Ragged,
+    Range,
     Value,
     View,
     choose,
     describe,
     is_uniform,
+    item,
     take,
 )
 from commlang.operations import FUNCTIONS, ReduceOp
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 LANES = 1 << 18
 """How many lanes are evaluated at once: enough to hide the cost of a step, few enough to cache."""
+
+MAX_CALLS = 100_000
+"""Most calls of patterns and `let` functions; each is evaluated for all ranks at once."""
 
 _INT_OPS: dict[str, Callable[[Any, Any], Any]] = {
     "+": arrays.add,
@@ -75,6 +80,7 @@ class Expressions:
     def __init__(self, max_events: int) -> None:
         self.max_events = max_events
         self.lanes_run = 0
+        self.calls = 0
         self.keep_values = False
         """Whether scopes keep their values, to tell the loop variables of an event later."""
 
@@ -125,13 +131,18 @@ class Expressions:
         """The value of an expression on the lanes of a scope."""
         try:
             return self._eval(node, scope)
-        except ArithmeticFault as fault:
-            fail(scope, node, "CL110", str(fault), lanes=fault.lanes, hint=fault.hint)
-        except views.ViewFault as fault:
-            fail(scope, node, "CL111", str(fault), lanes=fault.lanes, hint=fault.hint)
-        except CannotMix:
+        except (ArithmeticFault, views.ViewFault, CannotMix) as fault:
+            self.refuse(fault, node, scope)
+
+    def refuse(
+        self, fault: ArithmeticFault | views.ViewFault | CannotMix, node: ast.Node, scope: Scope
+    ) -> NoReturn:
+        """Tell a fault of arithmetic, of a view or of a value's kind at the node it arose in."""
+        if isinstance(fault, CannotMix):
             message = "the value would differ in kind, dtype or number of dims between ranks"
             fail(scope, node, "CL103", message)
+        code = "CL110" if isinstance(fault, ArithmeticFault) else "CL111"
+        fail(scope, node, code, str(fault), lanes=fault.lanes, hint=fault.hint)
 
     def _eval(self, node: ast.Expr, scope: Scope) -> Value:
         match node:
@@ -237,20 +248,23 @@ class Expressions:
             fail(scope, node, "CL103", message)
         return _COMPARE[op](a, b)
 
-    def _contains(self, node: ast.Expr, item: Value, sequence: Value, scope: Scope) -> Bool:
-        if not isinstance(sequence, SEQUENCES) or not is_int(item):
-            message = f"`in` needs an int and a list, not {describe(item)} and {describe(sequence)}"
+    def _contains(self, node: ast.Expr, member: Value, sequence: Value, scope: Scope) -> Bool:
+        if not isinstance(sequence, SEQUENCES) or not is_int(member):
+            message = f"`in` needs an int and a list, not {describe(member)} and {describe(sequence)}"
             fail(scope, node, "CL103", message)
         if isinstance(sequence, Group):
             table = sequence.table
-            known = (item >= 0) & (item < table.size(sequence.frame))
-            safe = np.where(known, item, 0) if isinstance(known, np.ndarray) else item * known
+            known = (member >= 0) & (member < table.size(sequence.frame))
+            safe = np.where(known, member, 0) if isinstance(known, np.ndarray) else member * known
             world = table.member(sequence.frame, safe)
             return (table.position(sequence.gid, world) >= 0) & known
+        if isinstance(sequence, Range):
+            place = arrays.floor_divide(member - sequence.start, sequence.step)
+            return (sequence.at(place) == member) & (place >= 0) & (place < sequence.length)
         found: Bool = False
         for i, live in functions.positions(sequence):
-            value = functions.item(sequence, i)
-            found = found | ((value == item) & live)
+            value = item(sequence, i)
+            found = found | ((value == member) & live)
         return found
 
     # --------------------------------------------------------------- branches
@@ -284,20 +298,24 @@ class Expressions:
         other = self.eval(node.other, scope.narrow(no))
         where = np.empty(scope.lanes, dtype=np.int64)
         where[yes], where[no] = np.arange(len(yes)), np.arange(len(no))
-        return choose((_spread(then, where), _spread(other, where)), (~test).astype(np.int64))
+        spread = (
+            take(then, np.minimum(where, len(yes) - 1)),  # on the other lanes, whatever it is
+            take(other, np.minimum(where, len(no) - 1)),
+        )
+        return choose(spread, (~test).astype(np.int64))
 
     # -------------------------------------------------------------- sequences
 
-    def loop(self, node: ast.Node, sequence: Any, scope: Scope) -> Iterator[tuple[int, Array]]:
-        """Lanes of a loop, some iterations at a time: per chunk its first iteration and, stacked
-        iteration by iteration, the iteration and outer lane of each new lane.
-
-        Yields `(iteration numbers, outer lanes)` packed as `(first, 2 x lanes array)`.
+    def loop(
+        self, node: ast.Node, sequence: Any, scope: Scope, *, singly: bool = False
+    ) -> Iterator[tuple[int, int, Array]]:
+        """Lanes of a loop, some iterations at a time (one if `singly`): per chunk its first
+        iteration, how many there are and, stacked, each new lane's iteration and outer lane.
         """
         length = sequence.length
         most = arrays.top(length)
         self._charge(node, arrays.total(length, scope.lanes), scope)
-        per_chunk = max(1, LANES // max(1, scope.lanes))
+        per_chunk = 1 if singly else max(1, LANES // max(1, scope.lanes))
         everyone = np.arange(scope.lanes)
         for first in range(0, most, per_chunk):
             count = min(per_chunk, most - first)
@@ -306,7 +324,15 @@ class Expressions:
             if isinstance(length, np.ndarray):
                 live = iterations < length[lanes]
                 iterations, lanes = iterations[live], lanes[live]
-            yield first, np.stack([iterations, lanes])
+            yield first, count, np.stack([iterations, lanes])
+
+    def count_call(self, node: ast.Node, scope: Scope) -> None:
+        """Bound how often functions and patterns are called, whatever little each call does."""
+        self.calls += 1
+        if self.calls > MAX_CALLS:
+            message = f"more than {MAX_CALLS:,} calls of patterns and functions"
+            hint = "a recursion that calls itself twice doubles its work at every level"
+            fail(scope, node, "CL120", message, hint=hint)
 
     def _charge(self, node: ast.Node, lanes: int, scope: Scope) -> None:
         self.lanes_run += lanes
@@ -324,9 +350,13 @@ class Expressions:
                 value = Items(cast("tuple[Value, ...]", value))
             scope.bind(targets[0].id, value)
             return
-        parts = value.items if isinstance(value, Items) else value
+        parts: Any = value
+        if isinstance(value, SEQUENCES):
+            whole = isinstance(value.length, int) and value.length == len(targets)
+            parts = tuple(value.at(i) for i in range(len(targets))) if whole else ()
         if not isinstance(parts, tuple) or len(cast("tuple[Value, ...]", parts)) != len(targets):
-            fail(scope, node, "CL103", f"{len(targets)} names for one {describe(value)}")
+            message = f"{len(targets)} names need a list of {len(targets)}, not {describe(value)}"
+            fail(scope, node, "CL103", message)
         for target, part in zip(targets, cast("tuple[Value, ...]", parts), strict=True):
             scope.bind(target.id, part)
 
@@ -353,16 +383,15 @@ class Expressions:
 
     def _independent(self, node: ast.Expr, scope: Scope) -> bool:
         """Whether an expression has one value for all lanes, by the names that it uses."""
-        bound = {t.id for n in walk(node) if isinstance(n, ast.Clause) for t in n.targets}
         for part in walk(node):
             if isinstance(part, ast.Attr) and part.name in ("index", "next", "prev"):
                 return False
-            if not isinstance(part, ast.Name) or part.id in bound:
+            if not isinstance(part, ast.Name):
                 continue
             try:
-                value = scope.lookup(part.id)
+                value = scope.lookup(part.id)  # of a shadowed name the outer one, to be safe
             except KeyError:
-                continue  # a function, an op, or unknown: evaluation tells
+                continue  # bound inside, a function, an op, or unknown: evaluation tells
             if isinstance(value, Function):
                 params = {p.id for p in value.node.params}
                 free = {n.id for n in walk(value.node.value) if isinstance(n, ast.Name)}
@@ -374,7 +403,7 @@ class Expressions:
 
     def _clause(self, clause: ast.Clause, scope: Scope) -> Scope:
         sequence = self.sequence(clause.iterable, scope, "what `for` runs over")
-        parts = [lanes for _, lanes in self.loop(clause, sequence, scope)]
+        parts = [lanes for _, _, lanes in self.loop(clause, sequence, scope)]
         lanes = np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1)
         inner = Scope(scope.frame, lanes.shape[1], scope, lanes[1], lexical=scope)
         inner.targets = tuple(t.id for t in clause.targets)
@@ -460,6 +489,7 @@ class Expressions:
         if len(node.args) != len(params) or node.keywords:
             message = f"`{function.node.target.id}` takes {len(params)} arguments"
             fail(scope, node, "CL102", message)
+        self.count_call(node, scope)
         body = Scope(
             function.scope.frame,
             scope.lanes,
@@ -497,25 +527,6 @@ class Expressions:
 def _items(sequence: Any, lanes: Array) -> Value:
     """The items of a sequence on the lanes of a loop (iterations, outer lanes)."""
     return take(sequence, lanes[1]).at(lanes[0])
-
-
-def _spread(value: Value, where: Array) -> Value:
-    """A value of some lanes on all lanes; what it holds on the others does not matter."""
-    lanes = _lanes_of(value)
-    return take(value, np.minimum(where, lanes - 1)) if lanes else value
-
-
-def _lanes_of(value: Value) -> int:
-    """The number of lanes that a value holds, 0 if it is uniform."""
-    if isinstance(value, np.ndarray):
-        return len(value)
-    if isinstance(value, View):
-        parts: tuple[Any, ...] = (value.buffer, value.offset, *value.shape, *value.strides)
-    elif isinstance(value, Group):
-        parts = (value.gid, value.frame)
-    else:
-        parts = ()
-    return max((len(p) for p in parts if isinstance(p, np.ndarray)), default=0)
 
 
 def _wrap(sub: Any, node: ast.Expr | ast.Slice, shape: tuple[Int, ...], dim: int) -> Any:

@@ -22,6 +22,7 @@ from commlang.expand.values import (
     View,
     Zipped,
     describe,
+    item,
 )
 from commlang.operations import FUNCTIONS, ReduceOp
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from commlang.expand.expressions import Expressions
     from commlang.expand.scope import Scope
     from commlang.syntax import ast
+
+
+MAX_WALK = 1 << 18
+"""Longest list that is gone through item by item, for all lanes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +75,13 @@ def call(evaluator: Expressions, node: ast.Call, name: str, scope: Scope) -> Val
     return _FUNCTIONS[name](here, args)
 
 
-def item(sequence: Any, i: int) -> Value:
-    """Item i where a lane has one, else that lane's last (callers mask it)."""
-    length = sequence.length
-    if isinstance(length, int):
-        return sequence.at(i)
-    return sequence.at(np.minimum(i, np.maximum(length - 1, 0)))
-
-
 def positions(sequence: Any) -> Iterator[tuple[int, Bool]]:
     """Every position that some lane has, with the lanes that have it."""
     length = sequence.length
-    for i in range(arrays.top(length)):
+    most = arrays.top(length)
+    if most > MAX_WALK:
+        raise arrays.ArithmeticFault(f"a list of {most:,} items is too long for this")
+    for i in range(most):
         yield i, True if isinstance(length, int) else i < length
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from commlang.expand import arrays, functions
 from commlang.expand.arrays import is_int
 from commlang.expand.fault import fail
-from commlang.expand.values import Group
+from commlang.expand.values import Group, item
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Array, Int
@@ -47,7 +47,7 @@ def _members(
     columns: list[Array] = []
     uniform = isinstance(sequence.length, int) and isinstance(ranks.frame, int)
     for i, live in functions.positions(sequence):
-        value = functions.item(sequence, i)
+        value = item(sequence, i)
         if not is_int(value):
             fail(scope, node, "CL103", "a group is a list of ranks")
         bad = ((value < 0) | (value >= size)) & live

@@ -103,6 +103,11 @@ class Chunk:
     numbers: tuple[Int, ...] = ()
     handle: Handle | None = None
 
+    def key(self) -> arrays.Array:
+        """Per lane, the place of the event in program order."""
+        offset = self.position + (self.deferred.slots if self.deferred else 0)
+        return arrays.broadcast(self.scope.key_of(self.scope, offset), self.scope.lanes)
+
 
 @dataclass(frozen=True, slots=True)
 class BufferBlock:

@@ -13,6 +13,7 @@ from commlang.diagnostics import Diagnostic, did_you_mean
 from commlang.dtypes import DTYPES, DType
 from commlang.errors import PatternError
 from commlang.expand import binding
+from commlang.expand.arrays import ArithmeticFault
 from commlang.expand.fault import fail
 from commlang.expand.groups import GroupEntry, GroupTable
 from commlang.expand.record import Recording
@@ -62,7 +63,7 @@ def expand(
     evaluator = Evaluator(recording, max_events)
     evaluator.keep_values = keep_values
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))  # bounded by MAX_DEPTH and MAX_CALLS
+    sys.setrecursionlimit(max(limit, 20_000))  # bounded by MAX_DEPTH, here and in the parser
     try:
         evaluator.enter(scope, everyone)
         _bind(evaluator, definition, values or {}, shapes or {}, scope)
@@ -145,8 +146,11 @@ def _allocate(evaluator: Evaluator, node: ast.Pattern | ast.Extern, scope: Scope
             if isinstance(dim, ast.Name) and dim.id not in scope.vars:
                 hint = f"`--set {dim.id}=…`, or give it a default: `{dim.id} = 1Ki`"
                 fail(scope, dim, "CL121", f"`{dim.id}` has no value", hint=hint)
-        shape = evaluator.shape(dims, scope)
-        scope.bind(param.target.id, _parameter(evaluator, param, dtype, shape, scope))
+        try:
+            view = _parameter(evaluator, param, dtype, evaluator.shape(dims, scope), scope)
+        except ArithmeticFault as fault:
+            evaluator.refuse(fault, param, scope)
+        scope.bind(param.target.id, view)
 
 
 def _parameter(

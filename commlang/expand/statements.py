@@ -8,12 +8,14 @@ import numpy as np
 
 from commlang.diagnostics import did_you_mean
 from commlang.expand import arrays, binding, grouping, local, remote
-from commlang.expand.expressions import LANES, Expressions
+from commlang.expand.arrays import ArithmeticFault
+from commlang.expand.expressions import Expressions
 from commlang.expand.fault import fail
 from commlang.expand.record import Chunk, Handle, Nest, Site
 from commlang.expand.scope import Frame, Scope
 from commlang.expand.values import (
     Callable,
+    CannotMix,
     Function,
     Group,
     Value,
@@ -21,6 +23,7 @@ from commlang.expand.values import (
     describe,
     take,
 )
+from commlang.expand.views import ViewFault
 from commlang.operations import OPERATIONS, Kind
 from commlang.syntax import ast
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from commlang.expand.record import Recording
     from commlang.resolve.modules import Definition
 
-MAX_CALLS = 100
+MAX_DEPTH = 100
 """Deepest nesting of pattern calls; more is a recursion that does not end."""
 
 
@@ -47,7 +50,10 @@ class Evaluator(Expressions):
         if not scope.lanes:
             return
         for statement in body:
-            self._statement(statement, scope, nest)
+            try:
+                self._statement(statement, scope, nest)
+            except (ArithmeticFault, ViewFault, CannotMix) as fault:
+                self.refuse(fault, statement, scope)
 
     def _inside(self, body: tuple[ast.Stmt, ...], inner: Scope, nest: Nest | None) -> None:
         """Run a block in a scope of its own, which takes its slots from the one around it."""
@@ -188,8 +194,9 @@ class Evaluator(Expressions):
         most = arrays.top(sequence.length)
         names = tuple(t.id for t in targets)
         scopes: list[Scope] = []
-        for first, lanes in self.loop(node, sequence, scope):
-            inner = self._iterations(first, lanes, most, names, sequence, scope)
+        singly = not _of_one_kind(sequence)
+        for first, count, lanes in self.loop(node, sequence, scope, singly=singly):
+            inner = self._iterations(first, count, lanes, names, sequence, scope)
             item = take(sequence, lanes[1]) if inner.up is not None else sequence
             self.bind_targets(node, targets, item.at(inner.iteration), inner)
             self.block(body, inner, nest)
@@ -204,14 +211,13 @@ class Evaluator(Expressions):
     def _iterations(
         self,
         first: int,
+        count: int,
         lanes: Array,
-        most: int,
         names: tuple[str, ...],
         sequence: Any,
         scope: Scope,
     ) -> Scope:
         """The scope of some iterations; of a single one, its number is uniform."""
-        count = min(most - first, max(1, LANES // max(1, scope.lanes)))
         single = count == 1 and isinstance(sequence.length, int)
         return Scope(
             scope.frame,
@@ -306,10 +312,11 @@ class Evaluator(Expressions):
         self, call: ast.Call, definition: Definition, scope: Scope, nest: Nest | None
     ) -> None:
         node = definition.node
-        if len(scope.frame.path) >= MAX_CALLS:
-            message = f"pattern calls are nested more than {MAX_CALLS} deep"
+        if len(scope.frame.path) >= MAX_DEPTH:
+            message = f"pattern calls are nested more than {MAX_DEPTH} deep"
             hint = "a recursion must reach a world in which it makes no further call"
             fail(scope, call, "CL125", message, hint=hint)
+        self.count_call(call, scope)
         given = binding.collect(node.name, node.params, call, self, scope)
         ranks = self.group_argument(call, scope)
         if nest is not None and not nest.sequence:  # a call is one branch of a parallel block
@@ -463,3 +470,14 @@ class Evaluator(Expressions):
         number = recording.site(site)
         recording.add(Chunk(scope, number, position, nest, handle=handle, **columns))
 
+
+def _of_one_kind(sequence: Any) -> bool:
+    """Whether items can be evaluated side by side; ops and fractions, say, cannot."""
+    if not arrays.top(sequence.length):
+        return True
+    one = np.zeros(1, dtype=np.int64)
+    try:
+        take(sequence, one).at(one)
+    except CannotMix:
+        return False
+    return True

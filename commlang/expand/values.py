@@ -134,7 +134,10 @@ class Ragged:
     length: Int
 
     def at(self, i: Int) -> Value:
-        return take(self.flat, _take_int(self.index, self.first + i))
+        at = self.first + i
+        if isinstance(at, np.ndarray):  # a lane without items may ask for one that is masked
+            at = np.minimum(at, len(self.index) - 1)
+        return take(self.flat, _take_int(self.index, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +216,32 @@ class Table:
         return cell if isinstance(cell, np.ndarray) else int(cell)
 
 
-SEQUENCES = (Group, Range, Items, Ragged, Chunks, Sliced, Zipped, Table)
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """On lane l the sequence `options[which[l]]`."""
+
+    options: tuple[Any, ...]
+    which: Array
+
+    @property
+    def length(self) -> Int:
+        return choose(tuple(option.length for option in self.options), self.which)
+
+    def at(self, i: Int) -> Value:
+        values = [item(o, i) if arrays.top(o.length) else None for o in self.options]
+        some = next((v for v in values if v is not None), None)
+        return choose(tuple(some if v is None else v for v in values), self.which)
+
+
+SEQUENCES = (Group, Range, Items, Ragged, Chunks, Sliced, Zipped, Table, Chosen)
+
+
+def item(sequence: Any, i: Int) -> Value:
+    """Item i where a lane has one, else that lane's last (callers mask it)."""
+    length = sequence.length
+    if isinstance(length, int) and isinstance(i, int) and i < length:
+        return sequence.at(i)
+    return sequence.at(np.minimum(i, np.maximum(length - 1, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +299,10 @@ def take(value: Value, index: Int) -> Value:
             return Zipped(tuple(take(p, index) for p in parts), _take_int(length, index))
         case Table(array, prefix):
             return Table(array, tuple(_take_int(p, index) for p in prefix))
+        case Chosen(options, which):
+            if isinstance(index, int):
+                return take(options[which[index]], index)
+            return Chosen(tuple(take(o, index) for o in options), which[index])
         case tuple():
             return tuple(take(item, index) for item in value)
         case _:
@@ -294,6 +326,10 @@ def choose(options: tuple[Value, ...], i: Array) -> Value:
         return _choose_view(options, i)
     if all(isinstance(o, Group) for o in options):
         return replace(options[0], gid=choose(tuple(o.gid for o in options), i))
+    if all(isinstance(o, SEQUENCES) for o in options):
+        return Chosen(options, i)
+    if all(isinstance(o, tuple) and len(o) == len(first) for o in options):
+        return tuple(choose(parts, i) for parts in zip(*options, strict=True))
     raise CannotMix
 
 

@@ -52,7 +52,7 @@ def build(
 def assemble(recording: Recording) -> Program:
     """The program of a recording; its chunks are used up."""
     chunks = recording.chunks
-    keys = [_key(chunk) for chunk in chunks]
+    keys = [chunk.key() for chunk in chunks]
     order = _Order(recording, keys)
     rows, count = order.rows, recording.events
     rank, key, rank_start = order.columns()
@@ -96,14 +96,6 @@ def assemble(recording: Recording) -> Program:
         handles=handles,
         rank_start=rank_start,
     )
-
-
-def _key(chunk: Chunk) -> Array:
-    """Per lane, the place of the event in program order."""
-    offset = chunk.position
-    if chunk.deferred is not None:
-        offset += chunk.deferred.slots
-    return broadcast(chunk.scope.key_of(chunk.scope, offset), chunk.scope.lanes)
 
 
 class _Order:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.expand.arrays import broadcast
 from commlang.expand.run import expand
 
 if TYPE_CHECKING:
@@ -40,14 +39,13 @@ def _of_rank(program: Program, rank: int, rows: list[int]) -> dict[int, str]:
         groups=program.groups.entries[1:],
         keep_values=True,
     )
-    keys = {int(program.key[row]): row for row in rows}
+    chunk_keys = [chunk.key() for chunk in recording.chunks]
+    order = np.sort(np.concatenate(chunk_keys))  # the keys of a rank alone may differ: count rows
+    keys = {int(order[row - program.rows_of(rank).start]): row for row in rows}
     found = dict.fromkeys(rows, "")
-    for chunk in recording.chunks:
-        scope = chunk.scope
-        offset = chunk.position + (chunk.deferred.slots if chunk.deferred else 0)
-        key = broadcast(scope.key_of(scope, offset), scope.lanes)
+    for chunk, key in zip(recording.chunks, chunk_keys, strict=True):
         for lane in np.flatnonzero(np.isin(key, list(keys))).tolist():
-            variables = scope.context(lane)
+            variables = chunk.scope.context(lane)
             text = ", ".join(f"{name} = {value}" for name, value in variables)
             found[keys[int(key[lane])]] = text
     return found

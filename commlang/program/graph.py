@@ -8,6 +8,7 @@ attributes. Deadlock is not decided here but on arrays (`commlang.program.cycles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -85,25 +86,26 @@ class _Adjacency(_ByNode):
     def __init__(self, arrays: GraphArrays, rows: Callable[[], Rows]) -> None:
         super().__init__(arrays)
         self._compute = rows
-        self._rows: Rows | None = None
 
-    @property
-    def rows(self) -> Rows:
-        if self._rows is None:
-            self._rows = self._compute()
-        return self._rows
+    @cached_property
+    def _rows(self) -> tuple[memoryview[int], memoryview[int], memoryview[int]]:
+        """Pointer, neighbour and kind; item by item, views of arrays are faster than arrays."""
+        rows = self._compute()
+        return rows.pointer.data, rows.other.data, rows.kind.data
 
     @property
     def edges(self) -> int:
-        return len(self.rows.other)
+        return len(self._rows[1])
 
     def __getitem__(self, node: int) -> dict[int, EdgeAttributes]:
-        if node not in self:
+        pointer, other, kind = self._rows
+        try:
+            span = range(pointer[node], pointer[node + 1]) if node >= 0 else None
+        except (IndexError, TypeError):
+            span = None
+        if span is None:
             raise KeyError(node)
-        rows = self._rows or self.rows
-        part = slice(rows.pointer[node], rows.pointer[node + 1])
-        kinds = map(_EDGES.__getitem__, rows.kind[part].tolist())
-        return dict(zip(rows.other[part].tolist(), kinds, strict=True))
+        return {other[i]: _EDGES[kind[i]] for i in span}
 
 
 class _Attributes(Mapping[str, Any]):
@@ -115,14 +117,14 @@ class _Attributes(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self.copy())
 
     def copy(self) -> dict[str, Any]:
         """The attributes as a dict."""
         return dict(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        return dict(self)
+        return self.copy()
 
 
 class EdgeAttributes(_Attributes):
@@ -166,9 +168,11 @@ class NodeAttributes(_Attributes):
         return value
 
     def __iter__(self) -> Iterator[str]:
-        for name, read in self._readers.items():
-            if read(self._arrays, self._index) is not None:
-                yield name
+        return iter(self.copy())
+
+    def copy(self) -> dict[str, Any]:
+        values = {name: read(self._arrays, self._index) for name, read in self._readers.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 _Reader = Callable[[GraphArrays, int], Any]

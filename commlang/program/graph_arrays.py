@@ -98,22 +98,22 @@ class GraphArrays:
         return cast("Any", coo_matrix)((kind, (source, target)), shape=shape).tocsr()
 
     def _own(self) -> list[tuple[Array, Array, Array]]:
-        """Edges within ranks: from point to start to end to point.
+        """Edges within ranks: from point to start to end to point, or to the end of the wait.
 
         What is not asynchronous leads from each point to the next, which needs no further edge.
         """
         program, points, base = self.program, self.points, 2 * self.events
-        start = 2 * np.arange(self.events, dtype=np.int32)
         later = program.site_async[program.site] if self.events else np.zeros(0, dtype=np.bool_)
+        start = 2 * np.arange(self.events, dtype=np.int32)
         order = np.where(program.nest >= 0, BRANCH, ORDER).astype(np.int8)
         spans = np.where(later, ASYNC, ORDER).astype(np.int8)
-        joins = np.where(later, ASYNC, order).astype(np.int8)
-        ends = points.end >= 0
+        before = np.where(later, start, start + 1)  # what must have been before the next rows start
+        joined = program.wait >= 0
         return [
             (base + points.start, start, order),
             (start, start + 1, spans),
-            (start[ends] + 1, base + points.end[ends], joins[ends]),
-            (start[later], base + points.after[later], order[later]),
+            (before, base + points.after, order),
+            (start[joined] + 1, 2 * program.wait[joined] + 1, spans[joined]),
         ]
 
     def _between(self) -> list[tuple[Array, Array, Array]]:

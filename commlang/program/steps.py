@@ -40,8 +40,9 @@ def step_graph(program: Program) -> nx.DiGraph[int]:
     for number, key in enumerate(steps.keys.tolist()):
         graph.add_node(key, kind="step", **steps.attributes(program, number))
     for kind, source, target in _ties(program, steps):
-        pairs, counts = np.unique(np.stack([source, target]), axis=1, return_counts=True)
-        for one, other, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+        pairs, counts = np.unique(source * (2 * len(steps.keys)) + target, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            one, other = divmod(pair, 2 * len(steps.keys))
             _tie(graph, steps.node(one), steps.node(other), kind, count)
     return graph
 
@@ -103,12 +104,10 @@ def _tie(graph: nx.DiGraph[int], one: int, other: int, kind: str, count: int) ->
     for node in (one, other):
         if node not in graph:
             graph.add_node(node, kind="join")
-    if one == other:
-        graph.nodes[one][kind] = graph.nodes[one].get(kind, 0) + count
-        return
-    if not graph.has_edge(one, other):
+    if one != other and not graph.has_edge(one, other):
         graph.add_edge(one, other)
-    graph.edges[one, other][kind] = count
+    counts = graph.nodes[one] if one == other else graph.edges[one, other]
+    counts[kind] = counts.get(kind, 0) + count
 
 
 def _ties(program: Program, steps: _Steps) -> Iterator[_Ties]:

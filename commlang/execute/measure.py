@@ -1,0 +1,170 @@
+"""Timed runs: how long each statement took on this rank."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+import torch.distributed as dist
+
+from commlang.operations import Kind
+from commlang.schedule import Act
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from commlang.execute.executor import Executor
+    from commlang.schedule import Action
+
+MAX_SAMPLES = 4096
+"""Durations kept per statement and rank; of more, evenly spread ones."""
+
+
+@dataclass(slots=True)
+class Timing:
+    """One statement (or one batch of them) on one rank; durations in seconds, one per call.
+
+    `size` is what nccl-tests calls the size, in bytes per call: the data of a collective, or what
+    the rank sends (or, if it only receives, receives). `ranks` is the size of its group.
+    """
+
+    where: tuple[str, int, int]
+    text: str
+    operation: str
+    size: int
+    ranks: int
+    calls: int = 0
+    durations: list[float] = field(default_factory=list[float])
+
+
+@dataclass(slots=True)
+class RankTimes:
+    """All timings of a rank; `totals` are whole runs of the plan, in seconds."""
+
+    statements: list[Timing]
+    totals: list[float]
+
+
+def measure(
+    executor: Executor, iterations: int, refill: Callable[[], None], first: int = 0
+) -> RankTimes:
+    """Run the plan so often, each time on fresh data and with all ranks starting together.
+
+    `first` is how many runs came before: positions go on counting from there.
+    """
+    steps, actions, position = executor.steps, executor.actions, executor.position
+    marks = [0.0] * (len(steps) + 1)
+    timings, totals = _empty(executor), list[float]()
+    settle = _settle(executor.device)
+    for turn in range(first, first + iterations):
+        refill()
+        settle()
+        dist.barrier(executor.group)
+        base = turn * len(steps)
+        marks[0] = time.perf_counter()
+        for number, step in enumerate(steps):
+            position[0] = base + number
+            step()
+            settle()
+            marks[number + 1] = time.perf_counter()
+        totals.append(marks[-1] - marks[0])
+        _add(actions, marks, timings)
+    return RankTimes([_thinned(t) for t in timings.values()], totals)
+
+
+def _settle(device: torch.device) -> Callable[[], object]:
+    """Wait for the device, so that a step's time is its own (devices run behind the host)."""
+    if device.type == "cuda":
+        return lambda: torch.cuda.synchronize(device)
+    return lambda: None
+
+
+def _key(executor: Executor, action: Action) -> tuple[object, ...]:
+    program = executor.program
+    rows = (action.row,) if action.act is Act.JOIN else action.rows
+    return (action.act is Act.JOIN, *sorted({int(program.site[row]) for row in rows}))
+
+
+def _empty(executor: Executor) -> dict[int, Timing]:
+    """A timing per action; actions of the same statements share one."""
+    shared: dict[tuple[object, ...], Timing] = {}
+    timings: dict[int, Timing] = {}
+    for number, action in enumerate(executor.actions):
+        key = _key(executor, action)
+        if key not in shared:
+            shared[key] = _timing(executor, action)
+        timings[number] = shared[key]
+        timings[number].size = max(timings[number].size, _size(executor, action))
+    return timings
+
+
+def _timing(executor: Executor, action: Action) -> Timing:
+    program = executor.program
+    site = program.site_of(action.row)
+    line, column = site.source.position(site.span.start)
+    texts = list(dict.fromkeys(program.text(row) for row in action.rows or (action.row,)))
+    if action.act is Act.JOIN:
+        texts = [program.text(action.row)]
+    gid = int(program.group[action.rows[0]]) if action.rows else -1
+    ranks = len(program.groups.entries[gid].members) if gid >= 0 else 1
+    names = list(dict.fromkeys(program.site_of(row).name for row in action.rows))
+    operation = "wait" if action.act is Act.JOIN else "+".join(names)
+    return Timing((site.source.path, line, column), " | ".join(texts), operation, 0, ranks)
+
+
+def _size(executor: Executor, action: Action) -> int:
+    """The bytes of one call: of a collective its larger side, of messages those sent or received."""
+    if action.act is Act.JOIN:
+        return 0
+    program = executor.program
+    sent = received = other = 0
+    for row in action.rows:
+        first, count = int(program.first[row]), int(program.count[row])
+        site = program.site_of(row)
+        itemsize = site.dtype.itemsize if site.dtype else 0
+        lengths = program.operands.length[first : first + count].tolist() if count else []
+        if site.kind is Kind.SEND:
+            sent += sum(lengths) * itemsize
+        elif site.kind is Kind.RECV:
+            received += sum(lengths) * itemsize
+        elif site.kind.is_collective:
+            other += _collective_size(site.kind, lengths) * itemsize
+        else:
+            other += max(lengths, default=0) * itemsize
+    return other + (sent or received)
+
+
+def _collective_size(kind: Kind, lengths: list[int]) -> int:
+    if kind is Kind.ALL_TO_ALL:
+        return sum(lengths) // 2
+    if len(lengths) < 2:
+        return sum(lengths)
+    own = lengths[-1] if kind in (Kind.GATHER, Kind.ALL_GATHER) else lengths[0]
+    return sum(lengths) - own
+
+
+def _add(actions: list[Action], marks: list[float], timings: dict[int, Timing]) -> None:
+    """Add a run: an async operation lasts from its start to the end of its join."""
+    started: dict[int, int] = {}
+    for number, action in enumerate(actions):
+        if action.act is Act.START:
+            started[action.row] = number
+            continue
+        timings[number].durations.append(marks[number + 1] - marks[number])
+        timings[number].calls += 1
+        if action.act is Act.JOIN:
+            for row in action.rows:
+                begin = started.pop(row, None)
+                if begin is not None:
+                    timings[begin].durations.append(marks[number + 1] - marks[begin])
+                    timings[begin].calls += 1
+
+
+def _thinned(timing: Timing) -> Timing:
+    if len(timing.durations) > MAX_SAMPLES:
+        ordered = sorted(timing.durations)
+        step = (len(ordered) - 1) / (MAX_SAMPLES - 1)
+        timing.durations = [ordered[round(i * step)] for i in range(MAX_SAMPLES)]
+    return timing

@@ -1,0 +1,111 @@
+"""One run of a plan from fill to verdict, on every rank; rank 0 collects what there is to tell."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from commlang.errors import UsageError
+from commlang.execute.contract import ContractResult, check_contracts, needs_final
+from commlang.execute.exchange import final_tensors
+from commlang.execute.executor import Executor
+from commlang.execute.fill import Filler
+from commlang.execute.measure import RankTimes, measure
+from commlang.execute.story import Story
+
+if TYPE_CHECKING:
+    from commlang.execute.rank import RankContext
+    from commlang.execute.settings import Settings
+    from commlang.execute.world import World
+    from commlang.plan import Plan
+
+
+@dataclass(slots=True)
+class RankResult:
+    """What one rank found out."""
+
+    rank: int
+    host: str
+    times: RankTimes
+    contracts: list[ContractResult] = field(default_factory=list[ContractResult])
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The whole run, as rank 0 knows it; on other ranks `ranks` is empty."""
+
+    ok: bool
+    backend: str
+    device: str
+    torch: str
+    ranks: list[RankResult]
+
+
+def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome:
+    """Join, bind, run once and check every contract on the real data, then run again for time."""
+    with context.join(backend=settings.backend, device=settings.device) as world:
+        if world.world_size != plan.world:
+            raise UsageError(f"the plan is for {plan.world} ranks, {world.world_size} were started")
+        context.follow(Story(plan).narrator)
+        externs = {name: load_callable(target) for name, target in settings.externs}
+        timeout = timedelta(seconds=max(settings.timeout, 1.0) * 2)
+        with Executor(plan, device=world.device, externs=externs, timeout=timeout) as executor:
+            executor.position = context.position
+            result = _run(executor, plan, settings, world)
+        return _collect(result, world)
+
+
+def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> RankResult:
+    filler = Filler(plan, settings.seed, world.device)
+    initial = filler.tensors(world.rank)
+    tensors = {name: tensor.clone() for name, tensor in initial.items()}
+    executor.run(**tensors)
+    contracts: list[ContractResult] = []
+    if settings.check:
+        final = final_tensors(tensors, needs_final(plan.definition), plan, world)
+        contracts = check_contracts(plan, world.rank, filler.initial, final)
+
+    def refill() -> None:
+        for name, tensor in tensors.items():
+            tensor.copy_(initial[name])
+
+    measure(executor, settings.warmup, refill, first=1)
+    times = measure(executor, settings.iterations, refill, first=1 + settings.warmup)
+    return RankResult(world.rank, platform.node(), times, contracts)
+
+
+def _collect(result: RankResult, world: World) -> Outcome:
+    """Gather the results on rank 0, whose verdict all ranks share."""
+    gathered: list[Any] | None = [None] * world.world_size if world.rank == 0 else None
+    dist.gather_object(result, gathered)
+    ranks: list[RankResult] = list(gathered or [])
+    verdict = [all(c.ok for r in ranks for c in r.contracts)]
+    dist.broadcast_object_list(verdict)
+    return Outcome(verdict[0], world.backend, str(world.device), torch.__version__, ranks)
+
+
+def load_callable(target: str) -> Callable[..., Any]:
+    """The callable that `package.module:name` names; raises UsageError if there is none."""
+    module, _, name = target.partition(":")
+    if not module or not name:
+        raise UsageError(f"--extern NAME={target}: write NAME=package.module:function")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"cannot load {target}: {error}") from None
+    if not callable(found):
+        raise UsageError(f"{target} is not callable")
+    return found
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,95 @@
+"""What the positions of a run's ranks mean: for diagnoses of a run that does not end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commlang.execute.diagnosis import Narrator
+from commlang.program.matching import match_collectives, match_messages
+from commlang.schedule import Act, Action, linearise
+
+if TYPE_CHECKING:
+    from commlang.plan import Plan
+    from commlang.program import Program
+
+
+class Story:
+    """Statements and waits by (rank, position); built from the plan only when it is asked.
+
+    A position counts actions over all repetitions: `position % len(actions)` is the action.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._actions = cache(self._actions_of)
+        self._starts = cache(self._starts_of)
+
+    @property
+    def narrator(self) -> Narrator:
+        """The form that the watchdog wants."""
+        return Narrator(self.describe, self.awaits)
+
+    @cached_property
+    def _program(self) -> Program:
+        return self._plan.program()
+
+    @cached_property
+    def _partner(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return match_messages(self._program).partner
+
+    @cached_property
+    def _meetings(self) -> tuple[dict[int, int], list[list[int]]]:
+        """For each collective's row its instance, and the rows of each instance."""
+        calls = match_collectives(self._program)
+        members = [
+            calls.row[low:high].tolist()
+            for low, high in zip(calls.start[:-1], calls.start[1:], strict=True)
+        ]
+        return {row: i for i, rows in enumerate(members) for row in rows}, members
+
+    def _actions_of(self, rank: int) -> list[Action]:
+        return linearise(self._program, rank, lambda: self._program)
+
+    def _starts_of(self, rank: int) -> dict[int, int]:
+        """The number of the action that starts each row of a rank."""
+        return {
+            row: number
+            for number, action in enumerate(self._actions(rank))
+            if action.act is not Act.JOIN
+            for row in action.rows
+        }
+
+    def describe(self, rank: int, position: int) -> str:
+        """The statement that a rank is at, with its place in the file."""
+        actions = self._actions(rank)
+        row = actions[position % len(actions)].row
+        site = self._program.site_of(row)
+        line, column = site.source.position(site.span.start)
+        return f"`{self._program.text(row)}` ({site.source.path}:{line}:{column})"
+
+    def awaits(self, rank: int, position: int) -> Sequence[tuple[int, int]]:
+        """Whom a rank waits for, and at which position each of them does its part."""
+        actions = self._actions(rank)
+        turn, number = divmod(position, len(actions))
+        action = actions[number]
+        if action.act is Act.START:
+            return ()
+        needed: dict[int, int] = {}
+        for row in action.rows:
+            for other in self._others(row):
+                peer = int(self._program.rank[other])
+                at = turn * len(self._actions(peer)) + self._starts(peer)[other]
+                needed[peer] = max(needed.get(peer, 0), at)
+        return sorted(needed.items())
+
+    def _others(self, row: int) -> list[int]:
+        """The rows of other ranks that a row meets."""
+        partner = int(self._partner[row])
+        if partner >= 0:
+            return [partner]
+        instance, members = self._meetings
+        return [other for other in members[instance[row]] if other != row] if row in instance else []

@@ -1,0 +1,291 @@
+"""The report of a run: what was proven, how long each statement took, whether contracts held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from commlang.execute.session import Outcome, RankResult
+    from commlang.plan import Plan
+
+VERSION = 1
+
+# busbw / algbw by operation for n ranks, as in nccl-tests
+# (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md); 1 for all others.
+_BUS_FACTOR = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "all_gather_into_tensor": lambda n: (n - 1) / n,
+    "all_gather_single": lambda n: (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "reduce_scatter_tensor": lambda n: (n - 1) / n,
+    "reduce_scatter_single": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "all_to_all_single": lambda n: (n - 1) / n,
+    "gather": lambda n: (n - 1) / n,
+    "scatter": lambda n: (n - 1) / n,
+}
+
+
+class Statement(BaseModel):
+    """One statement over all ranks and iterations.
+
+    Times are seconds per call: the median over all calls of all ranks and the largest. `size` is
+    bytes per call, `algbw` size / median time and `busbw` algbw times the operation's bus factor,
+    in GB/s (10**9), None where nothing moves.
+    """
+
+    path: str
+    line: int
+    column: int
+    text: str
+    operation: str
+    ranks: int
+    calls: int
+    size: int
+    median: float
+    max: float
+    algbw: float | None
+    busbw: float | None
+
+
+class Contract(BaseModel):
+    """One `ensure` over all ranks; `failures` says where it did not hold."""
+
+    where: str
+    text: str
+    ok: bool
+    failures: list[str]
+
+
+class Totals(BaseModel):
+    """Whole runs of the pattern, in seconds: over iterations, of the slowest rank each."""
+
+    iterations: int
+    median: float
+    min: float
+    max: float
+    bytes_sent: int
+
+
+class RunReport(BaseModel):
+    """Everything that a run tells, for `--json`."""
+
+    version: Literal[1] = VERSION
+    commlang: str
+    torch: str
+    pattern: str
+    path: str
+    digest: str
+    fingerprint: str
+    world: int
+    backend: str
+    device: str
+    hosts: list[str]
+    seed: int
+    parameters: dict[str, Any]
+    events: int
+    proofs: list[str]
+    statements: list[Statement]
+    totals: Totals
+    contracts: list[Contract]
+    ok: bool
+
+
+def make_report(plan: Plan, outcome: Outcome, seed: int) -> RunReport:
+    """The report of a run, from what its ranks found."""
+    totals = [r.times.totals for r in outcome.ranks]
+    slowest = [max(times) for times in zip(*totals, strict=True)]
+    return RunReport(
+        commlang=plan.commlang,
+        torch=outcome.torch,
+        pattern=plan.pattern,
+        path=plan.path,
+        digest=plan.digest,
+        fingerprint=plan.fingerprint,
+        world=plan.world,
+        backend=outcome.backend,
+        device=outcome.device.split(":")[0],
+        hosts=sorted({r.host for r in outcome.ranks}),
+        seed=seed,
+        parameters=plan.parameters,
+        events=plan.events,
+        proofs=list(plan.proofs),
+        statements=_statements(outcome.ranks),
+        totals=Totals(
+            iterations=len(slowest),
+            median=median(slowest) if slowest else 0.0,
+            min=min(slowest, default=0.0),
+            max=max(slowest, default=0.0),
+            bytes_sent=_bytes_sent(plan),
+        ),
+        contracts=_contracts(outcome.ranks),
+        ok=outcome.ok,
+    )
+
+
+def _statements(ranks: Sequence[RankResult]) -> list[Statement]:
+    merged: dict[tuple[Any, ...], list[Any]] = {}
+    for result in ranks:
+        for timing in result.times.statements:
+            key = (*timing.where, timing.operation, timing.text)
+            merged.setdefault(key, []).append(timing)
+    found = [_statement(timings) for timings in merged.values()]
+    return sorted((s for s in found if s.calls), key=lambda s: (s.path, s.line, s.column))
+
+
+def _statement(timings: list[Any]) -> Statement:
+    first = timings[0]
+    durations = [d for timing in timings for d in timing.durations]
+    middle = median(durations) if durations else 0.0
+    size = max(t.size for t in timings)
+    factor = _BUS_FACTOR.get(first.operation)
+    ranks = max(t.ranks for t in timings)
+    moves = size > 0 and middle > 0 and ranks > 1
+    algbw = size / middle / 1e9 if moves else None
+    busbw = algbw * (factor(ranks) if factor else 1.0) if algbw is not None else None
+    path, line, column = first.where
+    return Statement(
+        path=path,
+        line=line,
+        column=column,
+        text=first.text,
+        operation=first.operation,
+        ranks=ranks,
+        calls=max(t.calls for t in timings),
+        size=size,
+        median=middle,
+        max=max(durations, default=0.0),
+        algbw=algbw,
+        busbw=busbw,
+    )
+
+
+def _contracts(ranks: Sequence[RankResult]) -> list[Contract]:
+    merged: dict[str, Contract] = {}
+    for result in ranks:
+        for found in result.contracts:
+            contract = merged.setdefault(
+                found.where, Contract(where=found.where, text=found.text, ok=True, failures=[])
+            )
+            if not found.ok:
+                contract.ok = False
+                contract.failures.append(str(found.failure))
+    return list(merged.values())
+
+
+def _bytes_sent(plan: Plan) -> int:
+    """Bytes of all point-to-point messages of one run (collectives move theirs in secret)."""
+    import numpy as np
+
+    from commlang.operations import Kind
+
+    program = plan.program()
+    rows = np.flatnonzero(program.kind == Kind.SEND)
+    itemsize = np.array([d.itemsize if d else 0 for d in program.site_dtype])
+    if not len(rows):
+        return 0
+    return int((program.operands.length[program.first[rows]] * itemsize[program.site[rows]]).sum())
+
+
+# ------------------------------------------------------------------------ text
+
+
+def render(report: RunReport) -> str:
+    """The report for a terminal."""
+    parameters = ", ".join(f"{n} = {_short(v)}" for n, v in report.parameters.items())
+    lines = [
+        f"{report.pattern} ({parameters})" if parameters else report.pattern,
+        f"  {report.world} ranks on {report.backend}, {report.device}, "
+        f"{len(report.hosts)} host{'s' if len(report.hosts) > 1 else ''}; torch {report.torch}",
+        f"  proven before the run: {', '.join(report.proofs)} ({report.events:,} events)",
+        "",
+        *_table(report.statements),
+        "",
+        _totals_line(report.totals),
+        *_contract_lines(report.contracts),
+    ]
+    return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}…"
+
+
+def _table(statements: Sequence[Statement]) -> list[str]:
+    header = ("line", "statement", "calls", "bytes", "median", "max", "algbw", "busbw")
+    rows = [
+        (
+            f"{s.line}:{s.column}",
+            _cut(s.text, 58),
+            f"{s.calls:,}",
+            bytes_text(s.size) if s.size else "",
+            seconds_text(s.median),
+            seconds_text(s.max),
+            _bandwidth(s.algbw),
+            _bandwidth(s.busbw),
+        )
+        for s in statements
+    ]
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return ["  " + _aligned(row, widths) for row in (header, *rows)]
+
+
+def _aligned(row: Iterable[str], widths: Sequence[int]) -> str:
+    cells = [
+        text.ljust(width) if number == 1 else text.rjust(width)
+        for number, (text, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _bandwidth(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} GB/s"
+
+
+def _totals_line(totals: Totals) -> str:
+    sent = f"; {bytes_text(totals.bytes_sent)} sent point to point" if totals.bytes_sent else ""
+    return (
+        f"  {totals.iterations} iterations: median {seconds_text(totals.median)}, "
+        f"min {seconds_text(totals.min)}, max {seconds_text(totals.max)} (slowest rank){sent}"
+    )
+
+
+def _contract_lines(contracts: Sequence[Contract]) -> list[str]:
+    if not contracts:
+        return ["  no `ensure` to check"]
+    lines: list[str] = []
+    for contract in contracts:
+        verdict = "holds on every rank" if contract.ok else "FAILED"
+        lines.append(f"  {contract.text}: {verdict}")
+        if not contract.ok:
+            lines.append(f"    at {contract.where}")
+            lines += [f"    {failure}" for failure in contract.failures[:8]]
+            if len(contract.failures) > 8:
+                lines.append(f"    and {len(contract.failures) - 8} more")
+    return lines
+
+
+def seconds_text(value: float) -> str:
+    """A duration with three significant digits: `1.25 ms`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.0f} ns"
+
+
+def bytes_text(value: int) -> str:
+    """A size in binary units: `1.5 MiB`."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value} B"

@@ -1,0 +1,33 @@
+"""From a file to a verdict: which pattern, in which world, with which parameters, and is it sound?
+
+The command line and the Python interface ask the same questions here.
+"""
+
+from __future__ import annotations
+
+from commlang.verify.cases import Case, Choice, cases
+from commlang.verify.choose import choose_pattern, find_pattern
+from commlang.verify.library import library_file, library_files
+from commlang.verify.lint import Outcome, lint_module, lint_source
+from commlang.verify.locate import locate_source, split_target
+from commlang.verify.values import parse_settings, parse_value, preset_values
+from commlang.verify.worlds import default_world
+
+__all__ = [
+    "Case",
+    "Choice",
+    "Outcome",
+    "cases",
+    "choose_pattern",
+    "default_world",
+    "find_pattern",
+    "library_file",
+    "library_files",
+    "lint_module",
+    "lint_source",
+    "locate_source",
+    "parse_settings",
+    "parse_value",
+    "preset_values",
+    "split_target",
+]

@@ -1,0 +1,100 @@
+"""The worlds and parameters for which a pattern is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from commlang.errors import PatternError
+from commlang.expand.run import parameter_names
+from commlang.syntax import ast
+from commlang.verify.values import format_value, preset_values, presets, unset
+from commlang.verify.worlds import default_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commlang.resolve.modules import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a user asks for: a number of ranks, parameters, a preset. All may be left open."""
+
+    world: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    preset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One world with the parameters that have no default there."""
+
+    world: int
+    values: Mapping[str, Any]
+    preset: str | None = None
+
+    def describe(self, definition: Definition) -> str:
+        """`with world = 4, n = 1Mi`: what was given, and defaults that are plain numbers."""
+        shown = {"world": str(self.world)}
+        for param in definition.node.params:
+            if isinstance(param.default, ast.Number):
+                shown[param.target.id] = param.default.text
+        shown |= {name: _short(format_value(value)) for name, value in self.values.items()}
+        text = ", ".join(f"{name} = {value}" for name, value in shown.items())
+        return f"with {text}" + (f" (preset `{self.preset}`)" if self.preset else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """Why a pattern could not be expanded for some case: it says too little by itself."""
+
+    reason: str
+
+
+def cases(
+    definition: Definition, choice: Choice, *, named: bool = False
+) -> Iterator[Case | Unchecked]:
+    """The case that the user asked for; else the default one, and one for each preset.
+
+    Values and a preset that the pattern does not have are left out: they are meant for others.
+    Of a `named` pattern nothing is left unchecked. Raises PatternError for a preset whose values
+    are no constants, and for a named pattern that needs a world of its own.
+    """
+    known = parameter_names(definition.node)
+    values = {name: value for name, value in choice.values.items() if name in known}
+    chosen = choice.preset if choice.preset in presets(definition) else None
+    if chosen is None:
+        yield _case(definition, choice.world, values, None, named)
+    if chosen or not (values or choice.world):
+        for name in [chosen] if chosen else presets(definition):
+            world, given = preset_values(definition, name, choice.world)
+            yield _case(definition, world, {**given, **values}, name, named)
+
+
+def _case(
+    definition: Definition,
+    world: int | None,
+    values: dict[str, Any],
+    preset: str | None,
+    named: bool,
+) -> Case | Unchecked:
+    missing = unset(definition, values)
+    if missing and not named:
+        names = ", ".join(f"`{name}`" for name in missing)
+        have = "has no value" if len(missing) == 1 else "have no values"
+        return Unchecked(f"{names} {have}; give {' '.join(f'--set {n}=…' for n in missing)}")
+    if world is None:
+        try:
+            world = default_world(definition, values)
+        except PatternError as error:
+            if named:
+                raise
+            told = error.diagnostics[0]
+            return Unchecked(f"{told.message}, and {told.notes[0]}; give --world N")
+    return Case(world, values, preset)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
