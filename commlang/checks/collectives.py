@@ -150,9 +150,14 @@ class _Report:
         absent = [m for m in members if m not in set(program.rank[rows].tolist())]
         first = int(rows[0])
         name = program.site_of(first).name
-        message = f"{name} on {self.facts.event(first)} waits for {ranks_text(absent)}, which never calls it"
+        verb = "makes" if len(absent) == 1 else "make"
+        message = (
+            f"{name} on {self.facts.event(first)} waits for {ranks_text(absent)}, "
+            f"which {'never calls' if len(absent) == 1 else 'never call'} it"
+        )
         turn = int(calls.turn[self.instance])
-        notes = [self._which(), f"{ranks_text(absent)} calls {turn} on this group, no more"]
+        count = "no call" if not turn else f"{turn} call{'s' if turn > 1 else ''}"
+        notes = [self._which(), f"{ranks_text(absent)} {verb} {count} on this group in all"]
         hint = "every rank of the group must make the call; if some stand aside, run it on a group"
         return Diagnostic("CL211", message, (self.facts.label(first),), tuple(notes), hint)
 

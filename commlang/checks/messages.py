@@ -94,7 +94,7 @@ def _near_miss(facts: Facts, row: int, rank: int, peer: int) -> tuple[str, ...]:
     if not len(candidates):
         return (f"rank {peer} has no {wanted.name.lower()} with rank {rank} at all",)
     lone = candidates[facts.messages.partner[candidates] < 0]
-    name = "sends" if wanted is Kind.SEND else "recvs"
+    name = wanted.name.lower() + ("s" if len(candidates) > 1 else "")
     notes = [f"rank {peer} has {len(candidates)} {name} with rank {rank}"]
     for candidate in lone[:1].tolist():
         here, other = int(program.tag[row]), int(program.tag[candidate])

@@ -6,7 +6,7 @@ into `Tensors`, at the end of the run or (`old`) at entry.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from commlang.execute import contract_arithmetic as arithmetic
-from commlang.execute.contract_compare import Difference, compare
+from commlang.execute.contract_compare import compare
 from commlang.execute.contract_reduce import concat, reduce_numbers, reduce_tensors
 from commlang.execute.contract_scope import (
     Elsewhere,
@@ -37,11 +37,26 @@ if TYPE_CHECKING:
 
     import torch
 
+    from commlang.execute.contract_compare import Difference
     from commlang.execute.contract_data import Tensors
     from commlang.expand.arrays import Bool, Int
     from commlang.expand.record import Nest, Recording
 
 _BINDINGS = (ast.Let, ast.LetFunction, ast.Group, ast.Mesh, ast.Temp)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A comparison of tensors that does not hold, and the lane that it was made on."""
+
+    difference: Difference
+    scope: Scope
+    lane: int
+
+    def lane_of(self, scope: Scope) -> int:
+        """The lane in an enclosing scope."""
+        index = self.scope.map_to(scope)
+        return self.lane if index is None else int(index[self.lane])
 
 
 class ContractEvaluator(Evaluator):
@@ -50,8 +65,7 @@ class ContractEvaluator(Evaluator):
     def __init__(self, recording: Recording, tensors: Tensors) -> None:
         super().__init__(recording, MAX_EVENTS)
         self.tensors = tensors
-        self.differences: list[Difference] = []
-        """Comparisons of tensors that did not hold, with the lanes that they were made on."""
+        self.differences: list[Found] = []
         self._roots: dict[bool, Scope] = {}
 
     def root(self, *, old: bool) -> Scope:
@@ -175,9 +189,11 @@ class ContractEvaluator(Evaluator):
         elif isinstance(other, Fraction) and like.dtype.family not in ("float", "complex"):
             fail(scope, node, "CL103", f"`{op}` of a {like.dtype} tensor and a fraction")
 
-    def check_shapes(self, node: ast.Node, a: View, b: View, scope: Scope) -> None:
-        """Refuse tensors of different shapes."""
-        differs = arrays.logical_not(views.same_shape(a, b))
+    def check_shapes(
+        self, node: ast.Node, a: View, b: View, scope: Scope, live: Bool = True
+    ) -> None:
+        """Refuse tensors of different shapes on some of the lanes."""
+        differs = arrays.logical_and(arrays.logical_not(views.same_shape(a, b)), live)
         if arrays.anywhere(differs):
             have, want = views.shape_text(a, differs), views.shape_text(b, differs)
             message = f"the contract sets shape {have} against shape {want}"
@@ -211,7 +227,7 @@ class ContractEvaluator(Evaluator):
             difference = compare(self.tensors, op, take(a, lane), take(b, lane))
             if difference is not None:
                 holds[lane] = False
-                self.differences.append(replace(difference, scope=scope, lane=lane))
+                self.differences.append(Found(difference, scope, lane))
         return holds
 
     # --------------------------------------------------------------------- calls
@@ -235,7 +251,8 @@ class ContractEvaluator(Evaluator):
         if bound is None and name == "concat":
             return concat(self, node, args[0], scope)
         if bound is None and name == "abs" and isinstance(args[0], View):
-            return self._combine(node, "max", args[0], self._combine(node, "*", args[0], -1, scope), scope)
+            negative = self._combine(node, "*", args[0], -1, scope)
+            return self._combine(node, "max", args[0], negative, scope)
         return super()._call(known, scope)
 
     def _reduce(self, node: ast.Call, op: Op, args: list[Value], scope: Scope) -> Value:
@@ -251,7 +268,7 @@ class ContractEvaluator(Evaluator):
             return reduce_tensors(self, node, op, args[0], scope)
         if isinstance(node.func, ast.Name) and node.func.id in ("sum", "min", "max"):
             return super()._call(node, scope)
-        return reduce_numbers(self, node, op, args[0], scope)
+        return reduce_numbers(node, op, args[0], scope)
 
     def _method(self, node: ast.Call, func: ast.Attr, scope: Scope) -> Value:
         base = self.eval(func.base, scope)

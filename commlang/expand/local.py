@@ -106,8 +106,10 @@ def _compute(
         if name in ("reads", "writes"):
             continue
         value = ev.eval(node, scope)
-        if isinstance(value, str):
-            name = "label"  # a label may stand first: compute("mlp", matmul=…)
+        if node in call.args:  # a label and a duration may stand in either order
+            name = "label" if isinstance(value, str) else "duration"
+        if isinstance(value, str) and name == "label":
+            pass
         elif name == "matmul":
             value = _matmul(value, node, numbers, scope)
         elif name == "label" or not isinstance(value, Fraction):

@@ -236,8 +236,9 @@ def transfer(
         return
     if source.rank is None or target.rank is None:
         side = "left" if source.rank is None else "right"
-        hint = "write `x @ a -> y @ b`, or `x -> y` for a local copy"
-        fail(scope, node, "CL102", f"the {side} side names no rank", hint=hint)
+        hint = "write `x @ a -> y @ b` for a message, `x -> y` for a local copy"
+        message = f"both ends of an arrow name a rank or neither does; the {side} one does not"
+        fail(scope, node, "CL102", message, hint=hint)
     if handle is not None and op is not None:
         hint = "receive into a temp, wait, then accumulate"
         fail(scope, node, "CL104", "an accumulating transfer cannot be async", hint=hint)

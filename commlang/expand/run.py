@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -11,7 +12,7 @@ import numpy as np
 
 from commlang.diagnostics import Diagnostic, did_you_mean
 from commlang.dtypes import DTYPES, DType
-from commlang.errors import PatternError
+from commlang.errors import PatternError, UsageError
 from commlang.expand import binding
 from commlang.expand.arrays import ArithmeticFault
 from commlang.expand.fault import fail
@@ -76,7 +77,7 @@ def expand(
 
 
 def to_value(value: Any) -> Value:
-    """A Python value as a value of the language; raises TypeError for anything else."""
+    """A Python value as a value of the language; raises UsageError for anything else."""
     match value:
         case bool() | int() | Fraction() | Op() | DType():
             return value
@@ -90,8 +91,12 @@ def to_value(value: Any) -> Value:
             return to_value(value.tolist())
         case np.integer():
             return int(value)
+        case float() if math.isfinite(value):
+            return Fraction(value)
+        case str():
+            return value
         case _:
-            raise TypeError(f"{value!r} is no value of a parameter")
+            raise UsageError(f"{value!r} cannot be the value of a parameter")
 
 
 def parameter_names(node: ast.Pattern | ast.Extern) -> list[str]:

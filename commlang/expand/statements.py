@@ -318,7 +318,8 @@ class Evaluator(Expressions):
             fail(scope, call, "CL125", message, hint=hint)
         self.count_call(call, scope)
         given = binding.collect(node.name, node.params, call, self, scope)
-        ranks = self.group_argument(call, scope)
+        takes_group = any(p.target.id == "group" for p in node.params)
+        ranks = self.frame_ranks(scope) if takes_group else self.group_argument(call, scope)
         if nest is not None and not nest.sequence:  # a call is one branch of a parallel block
             nest = Nest(scope, scope.take_slot(), nest, sequence=True)
         frame = Frame(definition, ranks, (*scope.frame.path, call))
