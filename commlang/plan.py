@@ -95,6 +95,11 @@ class Plan(BaseModel):
             self._definition = module.symbols[self.pattern]
         return self._definition
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters that were set, as the evaluator takes them."""
+        return _decode(self.values)
+
     def program(self, rank: int | None = None) -> Program:
         """The rows of one rank, or of all."""
         if rank is not None and not 0 <= rank < self.world:
@@ -106,7 +111,7 @@ class Plan(BaseModel):
             self._programs[key] = build(
                 self.definition,
                 self.world,
-                _decode(self.values),
+                self.given,
                 shapes={n: (t.dtype, t.shape) for n, t in self.tensors.items()},
                 ranks=None if rank is None else [rank],
                 groups=[GroupEntry(g.label, g.ranks) for g in self.groups[1:]],

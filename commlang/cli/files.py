@@ -37,4 +37,5 @@ def _below(folder: str) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if name.endswith(SUFFIX) and not name.startswith("."):
-                yield os.path.join(root, name)  # noqa: PTH118 (keeps the folder as it was written)
+                path = os.path.join(root, name)  # noqa: PTH118 (keeps `..` as it was written)
+                yield path.removeprefix("./")

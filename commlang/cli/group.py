@@ -59,7 +59,9 @@ class LazyGroup(click.Group):
 
         from commlang.cli.guard import guarded
 
-        sys.exit(guarded(lambda: super(LazyGroup, self).main(args, standalone_mode=False, **options)))
+        sys.exit(
+            guarded(lambda: super(LazyGroup, self).main(args, standalone_mode=False, **options))
+        )
 
 
 def _dashes(name: str) -> str:
@@ -75,7 +77,9 @@ def _dashes(name: str) -> str:
         "max_content_width": 100,
     },
 )
-@click.version_option(__version__, "--version", prog_name="commlang", message="%(prog)s %(version)s")
+@click.version_option(
+    __version__, "--version", prog_name="commlang", message="%(prog)s %(version)s"
+)
 def commlang() -> None:
     """Communication patterns for torch.distributed, proven free of deadlock before they run.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError
@@ -50,10 +51,8 @@ def leave(code: int) -> int:
 
 def say(text: str) -> None:
     """A line on standard error, if that is still open."""
-    try:
+    with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
-    except OSError:
-        pass
 
 
 def _failed(error: Exception) -> int:
@@ -67,6 +66,9 @@ def _failed(error: Exception) -> int:
             return error.exit_code
         case click.exceptions.Abort():
             return _interrupted()
+        case click.exceptions.NoArgsIsHelpError():
+            say(error.format_message())
+            return 2
         case click.UsageError():
             say(f"error: {_sentence(error.format_message())}")
             if error.ctx is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,33 +16,27 @@ if TYPE_CHECKING:
     from commlang.verify import Choice, Outcome
 
 
-class Size(click.ParamType):
+def size(text: str) -> int:
     """A whole number from 1 up, with or without a suffix: 8, 64Ki, 10M."""
+    from commlang.syntax.literals import number
 
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        from commlang.syntax.literals import number
-
-        try:
-            size, unit = number(value) if isinstance(value, str) else (value, "")
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if unit or not isinstance(size, int) or not 1 <= size < 1 << 62:
-            self.fail(f"`{value}` is not a whole number from 1 up", param, ctx)
-        return size
+    try:
+        value, unit = number(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if unit or not isinstance(value, int) or not 1 <= value < 1 << 62:
+        raise click.BadParameter(f"`{text}` is not a whole number from 1 up")
+    return value
 
 
 @click.command("lint")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--world", type=Size(), metavar="N", help="Check for N ranks.")
+@click.option("--world", type=size, metavar="N", help="Check for N ranks.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--preset", metavar="NAME", help="Take parameters and the world from a preset.")
 @click.option(
     "--max-events",
-    type=Size(),
+    type=size,
     metavar="N",
     default="50M",
     show_default=True,
@@ -87,6 +81,9 @@ def command(
     choice = Choice(world, parse_settings(settings), preset)
     outcome = Outcome()
     unread = _lint_all(paths, choice, max_events, outcome)
+    unused = outcome.unused(choice)
+    if unused and not unread:
+        raise UsageError(unused)
     if outcome.files:
         _print(outcome, output_format)
     return 2 if unread else int(bool(outcome.findings))
@@ -111,9 +108,6 @@ def _lint_all(
             lint_source(source, pattern, choice, max_events=max_events, outcome=outcome)
         except UsageError as error:
             fail(error)
-    unused = outcome.unused(choice)
-    if unused and not failed:
-        fail(UsageError(unused))
     return failed
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from commlang.plan import Plan
 
 
-def _both(name: str) -> tuple[str, str]:
+def _both(name: str) -> list[str]:
     """torchrun's two spellings of an option, with `-` and with `_`."""
-    return f"--{name}", f"--{name.replace('-', '_')}"
+    return list(dict.fromkeys([f"--{name}", f"--{name.replace('-', '_')}"]))
 
 
 @click.command("run")

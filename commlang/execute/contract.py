@@ -17,7 +17,6 @@ import numpy as np
 from commlang.execute.contract_data import Tensors
 from commlang.execute.contract_evaluator import ContractEvaluator
 from commlang.execute.contract_names import needs_final
-from commlang.expand import arrays
 from commlang.expand.run import expand
 from commlang.syntax import ast
 
@@ -29,9 +28,10 @@ if TYPE_CHECKING:
     from commlang.execute.contract_evaluator import Found
     from commlang.expand.run import Shapes
     from commlang.expand.scope import Scope
+    from commlang.plan import Plan
     from commlang.resolve.modules import Definition
 
-__all__ = ["ContractResult", "Failure", "check_contracts", "needs_final"]
+__all__ = ["ContractResult", "Failure", "check_contracts", "check_definition", "needs_final"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Failure:
     wrong: int = 0
     elements: int = 0
 
-    def describe(self) -> str:
+    def __str__(self) -> str:
         """`rank 2: x[3, 1] is 5, expected 7 (r = 3); 12 of 1,024 elements are wrong`."""
         variables = ", ".join(f"{name} = {value}" for name, value in self.variables)
         aside = f" ({variables})" if variables else ""
@@ -86,7 +86,21 @@ class ContractResult:
         return self.failure is None
 
 
-def check_contracts(
+def check_contracts(plan: Plan, rank: int, old: Fetch, final: Fetch) -> list[ContractResult]:
+    """Check every `ensure` of a plan's pattern as one rank sees it; see `check_definition`."""
+    program = plan.program(rank)
+    return check_definition(
+        program.definition,
+        program.world,
+        program.values,
+        rank=rank,
+        old=old,
+        final=final,
+        shapes=program.shapes,
+    )
+
+
+def check_definition(
     definition: Definition,
     world: int,
     values: Mapping[str, Any] | None = None,

@@ -6,7 +6,6 @@ rounded when it is cast to the dtype that it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from commlang.execute.memory import torch_dtype
 from commlang.operations import ReduceOp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from commlang.dtypes import DType
     from commlang.expand.values import Op
 
@@ -102,7 +103,7 @@ def _operand(value: Any, other: Any) -> torch.Tensor:
 
 
 def wrong(op: str, got: torch.Tensor, expected: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """Which elements do not satisfy `got op expected`; `==` and `!=` compare the bits of a dtype."""
+    """Which elements fail `got op expected`, both of a dtype; `==` and `!=` compare bits."""
     if op in _COMPARE:
         return ~_COMPARE[op](widen(got, dtype), widen(expected, dtype))
     differs = _bits(got, dtype).ne(_bits(expected, dtype))

@@ -38,7 +38,9 @@ class Difference:
     elements: int
 
 
-def compare(tensors: Tensors, op: str, left: View | Number, right: View | Number) -> Difference | None:
+def compare(
+    tensors: Tensors, op: str, left: View | Number, right: View | Number
+) -> Difference | None:
     """Compare on a single lane; None if all elements satisfy `left op right`.
 
     What the run made is `got`: a parameter at the end of the run, if one side is just that, else
@@ -51,8 +53,8 @@ def compare(tensors: Tensors, op: str, left: View | Number, right: View | Number
     if isinstance(right, View):
         expected = arithmetic.cast(tensors.load(right), left.dtype)
     else:
-        number = float(right) if isinstance(right, Fraction) else right
-        expected = arithmetic.cast(torch.tensor(number, device=got.device), left.dtype).expand(got.shape)
+        number = torch.tensor(float(right) if isinstance(right, Fraction) else right)
+        expected = arithmetic.cast(number.to(got.device), left.dtype).expand(got.shape)
     mask = arithmetic.wrong(op, got, expected, left.dtype)
     count = int(mask.sum())
     if not count:
@@ -60,7 +62,8 @@ def compare(tensors: Tensors, op: str, left: View | Number, right: View | Number
     first = int(mask.reshape(-1).cpu().numpy().argmax())
     index = unravel(first, tuple(got.shape))
     place, found = _place(tensors, left, index)
-    return Difference(op, place, found, expected[index].item(), got[index].item(), count, got.numel())
+    values = expected[index].item(), got[index].item()
+    return Difference(op, place, found, *values, count, got.numel())
 
 
 def _rating(tensors: Tensors, value: View | Number) -> int:

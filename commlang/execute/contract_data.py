@@ -8,19 +8,20 @@ are fetched and reduced only when two tensors are compared, one rank at a time.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from commlang.execute.memory import torch_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from commlang.expand.values import View
 
-Fetch = Callable[[int, str], torch.Tensor] if TYPE_CHECKING else Any
+Fetch: TypeAlias = Callable[[int, str], torch.Tensor]
 """The tensor of a rank by its name, in its declared shape."""
 
 CACHE_BYTES = 256 << 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -176,9 +176,8 @@ class ContractEvaluator(Evaluator):
         self, node: ast.Expr, op: str, like: View, other: Value, scope: Scope
     ) -> None:
         if op not in arithmetic.BINARY:
-            known = " ".join(arithmetic.BINARY[:-3])
-            message = f"`{op}` does not combine tensors"
-            fail(scope, node, "CL103", message, hint=f"contracts compute with {known} / min and max")
+            hint = "contracts compute with + - * / & | ^, min and max"
+            fail(scope, node, "CL103", f"`{op}` does not combine tensors", hint=hint)
         if isinstance(other, View):
             self.check_shapes(node, like, other, scope)
             if other.dtype != like.dtype:
@@ -286,4 +285,4 @@ class ContractEvaluator(Evaluator):
 
 def _known(node: ast.Expr, value: Value) -> ast.Expr:
     """An expression that has been evaluated, as a literal in its place."""
-    return ast.Number(node.span, cast("Any", value), "", "")
+    return ast.Number(node.span, value, "", "")

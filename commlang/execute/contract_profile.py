@@ -60,8 +60,11 @@ def _site_ops(program: Program) -> set[Op]:
 def _averaged(program: Program) -> set[int]:
     """The sizes of the groups over which a collective takes the mean."""
     means = [s.op is not None and s.op.op is ReduceOp.AVG for s in program.sites]
-    groups = program.group[np.asarray(means, dtype=np.bool_)[program.site]] if means else ()
-    return {len(program.groups.entries[gid].members) for gid in np.unique(groups).tolist()}
+    if not any(means):
+        return set()
+    found = np.unique(program.group[np.asarray(means, dtype=np.bool_)[program.site]])
+    gids: list[int] = found.tolist()
+    return {len(program.groups.entries[gid].members) for gid in gids}
 
 
 def _contract_ops(program: Program) -> set[Op]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -110,9 +109,9 @@ def reduce_numbers(node: ast.Call, op: Op, sequence: Value, scope: Scope) -> Val
     for item in items:
         if not is_int(item) and not is_bool(item):
             fail(scope, node, "CL103", f"`{op.op}` needs a list of ints, not of {describe(item)}")
-    result, *rest = items
-    for item in rest:
+    result: Any = items[0]
+    for item in items[1:]:
         result = _NUMBERS[op.op](result, item)
     if op.op is ReduceOp.AVG:
         return arrays.exact_divide(result, len(items))
-    return arrays.exact_divide(op.factor * result, 1) if op.factor is not None else result
+    return result if op.factor is None else op.factor * result

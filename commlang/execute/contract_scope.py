@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Stands for a loop variable that is a tensor where its rank or time is not that of the loop."""
+    """Stands for a loop variable that is a tensor, seen from another rank or time."""
 
     name: str
 

@@ -29,11 +29,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from commlang.errors import UsageError
+from commlang.execute.contract_profile import Profile, profile_of
 from commlang.execute.memory import torch_dtype
+from commlang.expand.values import take
 
 if TYPE_CHECKING:
     from commlang.dtypes import DType
-    from commlang.execute.contract_profile import Profile
+    from commlang.plan import Plan
 
 _BLOCK = 1 << 18
 """Elements made at once: few enough for the cache, enough to hide the cost of a call."""
@@ -191,6 +193,36 @@ def fill(
             values = torch.complex(values.double(), second.double())
         flat[start : start + _BLOCK] = values
     return flat.view(shape)
+
+
+class Filler:
+    """The initial tensors of a plan, of any rank."""
+
+    def __init__(self, plan: Plan, seed: int, device: torch.device | str = "cpu") -> None:
+        program = plan.program()
+        self._views = program.tensors
+        self._world = program.world
+        self._profile = profile_of(program)
+        self._seed = seed
+        self._device = device
+
+    def initial(self, rank: int, name: str) -> torch.Tensor:
+        """A tensor parameter of a rank, made anew."""
+        view = take(self._views[name], rank)
+        return fill(
+            name,
+            view.dtype,
+            tuple(view.shape),
+            rank=rank,
+            world=self._world,
+            seed=self._seed,
+            profile=self._profile,
+            device=self._device,
+        )
+
+    def tensors(self, rank: int) -> dict[str, torch.Tensor]:
+        """All tensor parameters of a rank."""
+        return {name: self.initial(rank, name) for name in self._views}
 
 
 def _hash(index: torch.Tensor, key: int) -> torch.Tensor:

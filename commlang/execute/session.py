@@ -14,10 +14,10 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import UsageError
+from commlang.execute.data import Data
 from commlang.execute.contract import ContractResult, check_contracts, needs_final
 from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
-from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
 from commlang.execute.story import Story
 
@@ -64,14 +64,19 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
 
 
 def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> RankResult:
-    filler = Filler(plan, settings.seed, world.device)
-    initial = filler.tensors(world.rank)
+    data = Data(plan, settings.seed, world.device)
+    initial = {name: data.initial(world.rank, name) for name in data.names}
     tensors = {name: tensor.clone() for name, tensor in initial.items()}
     executor.run(**tensors)
-    contracts: list[ContractResult] = []
-    if settings.check:
-        final = final_tensors(tensors, needs_final(plan.definition), plan, world)
-        contracts = check_contracts(plan, world.rank, filler.initial, final)
+    final = final_tensors(tensors, needs_final(plan.definition), executor.group)
+    contracts = check_contracts(
+        plan.definition,
+        plan.world,
+        plan.given,
+        rank=world.rank,
+        old=data.initial,
+        final=final,
+    )
 
     def refill() -> None:
         for name, tensor in tensors.items():

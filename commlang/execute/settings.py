@@ -16,4 +16,3 @@ class Settings:
     warmup: int = 1
     seed: int = 0
     externs: tuple[tuple[str, str], ...] = ()
-    check: bool = True

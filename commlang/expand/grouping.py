@@ -64,18 +64,24 @@ def _members(
 
 
 def _check_agreement(node: ast.Group, gid: Int, ranks: Group, scope: Scope) -> None:
-    """Every member of a group must itself name that group."""
-    if isinstance(gid, int) or scope.instances > 1:
+    """Every member of a group must itself name that group, in the same iteration."""
+    if isinstance(gid, int):
         return
-    named = np.full(ranks.table.world, -1, dtype=np.int64)
-    named[scope.ranks] = gid
+    world = ranks.table.world
+    place = scope.instance * world + scope.ranks
+    order = np.argsort(place)
     for number in np.unique(gid).tolist():
+        lanes = np.flatnonzero(gid == number)
         members = np.asarray(ranks.table.entries[number].members)
-        others = members[(named[members] >= 0) & (named[members] != number)]
+        wanted = (place - scope.ranks)[lanes, None] + members
+        at = np.minimum(np.searchsorted(place, wanted, sorter=order), len(order) - 1)
+        lane_of = order[at]
+        others = np.argwhere((place[lane_of] == wanted) & (gid[lane_of] != number))
         if len(others):
-            rank, other = int(scope.ranks[np.argmax(gid == number)]), int(others[0])
+            lane, other = int(lanes[others[0][0]]), int(members[others[0][1]])
+            rank = int(scope.ranks[lane])
             message = f"rank {rank} names rank {other} as a member, but rank {other} names others"
-            fail(scope, node, "CL122", message)
+            fail(scope, node, "CL122", message, lanes=np.arange(scope.lanes) == lane)
 
 
 def mesh_axis(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from commlang.plan import Plan
 
 VERSION = 1
+_RATES = (("GB/s", 1.0), ("MB/s", 1e-3), ("kB/s", 1e-6))
 
 # busbw / algbw by operation for n ranks, as in nccl-tests
 # (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md); 1 for all others.
@@ -135,7 +137,10 @@ def _statements(ranks: Sequence[RankResult]) -> list[Statement]:
             key = (*timing.where, timing.operation, timing.text)
             merged.setdefault(key, []).append(timing)
     found = [_statement(timings) for timings in merged.values()]
-    return sorted((s for s in found if s.calls), key=lambda s: (s.path, s.line, s.column))
+    files = list(dict.fromkeys(s.path for s in found))
+    return sorted(
+        (s for s in found if s.calls), key=lambda s: (files.index(s.path), s.line, s.column)
+    )
 
 
 def _statement(timings: list[Any]) -> Statement:
@@ -172,9 +177,9 @@ def _contracts(ranks: Sequence[RankResult]) -> list[Contract]:
             contract = merged.setdefault(
                 found.where, Contract(where=found.where, text=found.text, ok=True, failures=[])
             )
-            if not found.ok:
+            if found.failure is not None:
                 contract.ok = False
-                contract.failures.append(str(found.failure))
+                contract.failures.append(found.failure.describe())
     return list(merged.values())
 
 
@@ -204,7 +209,7 @@ def render(report: RunReport) -> str:
         f"{len(report.hosts)} host{'s' if len(report.hosts) > 1 else ''}; torch {report.torch}",
         f"  proven before the run: {', '.join(report.proofs)} ({report.events:,} events)",
         "",
-        *_table(report.statements),
+        *_table(report.statements, report.path),
         "",
         _totals_line(report.totals),
         *_contract_lines(report.contracts),
@@ -217,7 +222,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
-def _table(statements: Sequence[Statement]) -> list[str]:
+def _table(statements: Sequence[Statement], main: str) -> list[str]:
+    """Aligned rows; statements of an imported file stand under its name."""
     header = ("line", "statement", "calls", "bytes", "median", "max", "algbw", "busbw")
     rows = [
         (
@@ -233,7 +239,19 @@ def _table(statements: Sequence[Statement]) -> list[str]:
         for s in statements
     ]
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    return ["  " + _aligned(row, widths) for row in (header, *rows)]
+    lines = ["  " + _aligned(header, widths)]
+    file = main
+    for statement, row in zip(statements, rows, strict=True):
+        if not same_file(statement.path, file):
+            file = statement.path
+            lines.append(f"  {file}")
+        lines.append("  " + _aligned(row, widths))
+    return lines
+
+
+def same_file(a: str, b: str) -> bool:
+    """Whether two paths of sources name one file."""
+    return a == b or Path(a).resolve() == Path(b).resolve()
 
 
 def _aligned(row: Iterable[str], widths: Sequence[int]) -> str:
@@ -249,7 +267,10 @@ def _cut(text: str, width: int) -> str:
 
 
 def _bandwidth(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f} GB/s"
+    if value is None:
+        return ""
+    unit, size = next(((u, s) for u, s in _RATES if value >= s), _RATES[-1])
+    return f"{value / size:.3g} {unit}"
 
 
 def _totals_line(totals: Totals) -> str:

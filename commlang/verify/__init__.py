@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from commlang.verify.cases import Case, Choice, cases
 from commlang.verify.choose import choose_pattern, find_pattern
-from commlang.verify.library import library_file, library_files
 from commlang.verify.lint import Outcome, lint_module, lint_source
 from commlang.verify.locate import locate_source, split_target
 from commlang.verify.values import parse_settings, parse_value, preset_values
@@ -21,8 +20,6 @@ __all__ = [
     "choose_pattern",
     "default_world",
     "find_pattern",
-    "library_file",
-    "library_files",
     "lint_module",
     "lint_source",
     "locate_source",

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from commlang.checks import check_program
-from commlang.diagnostics import Severity
+from commlang.diagnostics import Severity, did_you_mean
 from commlang.errors import PatternError
-from commlang.expand.run import MAX_EVENTS
+from commlang.expand.run import MAX_EVENTS, parameter_names
 from commlang.program import build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import load_module
 from commlang.verify.cases import Case, Choice, cases
 from commlang.verify.choose import choose_pattern
+from commlang.verify.values import presets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,11 @@ class Outcome:
     files: int = 0
     patterns: int = 0
     """How many patterns were expanded and checked, in at least one world."""
+    complete: bool = True
+    """Whether every pattern was looked at; those of a file with static findings are not."""
     _seen: set[Key] = field(default_factory=set[Key])
+    _parameters: dict[str, None] = field(default_factory=dict[str, None])
+    _presets: dict[str, None] = field(default_factory=dict[str, None])
 
     def add(self, findings: Iterable[Diagnostic]) -> None:
         """Add findings, but for those of a code and place that are already there."""
@@ -44,6 +49,28 @@ class Outcome:
             if key not in self._seen:
                 self._seen.add(key)
                 self.findings.append(found)
+
+    def look_at(self, definition: Definition) -> None:
+        """Note what can be set of a pattern."""
+        self._parameters |= dict.fromkeys(parameter_names(definition.node))
+        self._presets |= dict.fromkeys(presets(definition))
+
+    def unused(self, choice: Choice) -> str | None:
+        """What was asked for that no pattern has, as a message."""
+        if not self.complete:
+            return None
+        for name in choice.values:
+            if name not in self._parameters:
+                return f"--set {name}: no pattern here has that parameter{self._hint(name)}"
+        if choice.preset is not None and choice.preset not in self._presets:
+            near = did_you_mean(choice.preset, self._presets)
+            listed = f"there are {', '.join(self._presets)}" if self._presets else "they have none"
+            return f"--preset {choice.preset}: no pattern here has it; {near or listed}"
+        return None
+
+    def _hint(self, name: str) -> str:
+        near = did_you_mean(name, self._parameters)
+        return f"; {near}" if near else ""
 
     def count(self, severity: Severity) -> int:
         """The number of findings of a severity."""
@@ -67,6 +94,7 @@ def lint_source(
     try:
         module = load_module(source)
     except PatternError as error:
+        outcome.complete = False
         outcome.add(error.diagnostics)
         return outcome
     return lint_module(module, pattern, choice, max_events=max_events, outcome=outcome)
@@ -85,6 +113,7 @@ def lint_module(
     static = check_all(module)
     outcome.add(static)
     if static:  # what they say would only be said again, less well
+        outcome.complete = False
         return outcome
     names = module.exported if pattern is None else (pattern,)
     for name in names:
@@ -96,6 +125,7 @@ def lint_module(
 def _lint_pattern(
     definition: Definition, choice: Choice, named: bool, max_events: int, outcome: Outcome
 ) -> None:
+    outcome.look_at(definition)
     checked = False
     notes: list[str] = []
     try:

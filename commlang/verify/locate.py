@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from commlang.errors import UsageError
+from commlang.library import SUFFIX, library_file
 from commlang.source import MAX_BYTES, Source
-from commlang.verify.library import SUFFIX, library_file
 
 STDIN = "-"
 

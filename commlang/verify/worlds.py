@@ -50,9 +50,7 @@ def default_world(definition: Definition, values: Mapping[str, Any]) -> int:
     raise PatternError(told)
 
 
-def _fault(
-    definition: Definition, world: int, values: Mapping[str, Any]
-) -> PatternError | None:
+def _fault(definition: Definition, world: int, values: Mapping[str, Any]) -> PatternError | None:
     """Why the pattern cannot run in a world of that size, where it might in another."""
     try:
         expand(definition, world, values, max_events=_PROBE)
