@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from commlang.diagnostics import nearest
 from commlang.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 COMMANDS = {
     "run": ("commlang.cli.run", "Check a pattern and run it on real ranks."),
@@ -26,7 +22,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported one at a time, and whose errors are `guarded`."""
+    """A group whose commands are imported one at a time, so that each costs only itself."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -50,18 +46,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-    def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As click's, but for the standalone mode: there, errors are told in our way."""
-        if not options.pop("standalone_mode", True):
-            return super().main(args, standalone_mode=False, **options)
-        import sys
-
-        from commlang.cli.guard import guarded
-
-        sys.exit(
-            guarded(lambda: super(LazyGroup, self).main(args, standalone_mode=False, **options))
-        )
 
 
 def _dashes(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commlang.library import library_files, library_name
+from commlang.resolve.library import library_files, library_name
 
 if TYPE_CHECKING:
     from pathlib import Path

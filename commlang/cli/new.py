@@ -18,10 +18,10 @@ STARTER = '''\
 pattern {name}(x: float32[n], inbox: float32[n], n = 1Ki):
     """Every rank passes its x to the next rank; then all add up what they received."""
     require world >= 2, "a ring needs two ranks"
-    ensure inbox == sum(old(x) @ r for r in ranks)    # checked on real data after each run
-    preset large: world = 8, n = 16Mi                 # use it with --preset large
+    ensure inbox == sum(old(x) @ r for r in ranks)  # checked on real data after each run
+    preset large: world = 8, n = 16Mi               # use it with --preset large
 
-    parallel:                                         # starts both, ends when both have ended
+    parallel:  # starts both, ends when both have ended
         send(x, dst=ranks.next)
         recv(inbox, src=ranks.prev)
     all_reduce(inbox, op=sum)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from commlang.library import library_file, library_files, library_name
+from commlang.resolve.library import library_file, library_files, library_name
 from commlang.source import Source
 
 

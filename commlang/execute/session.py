@@ -69,14 +69,7 @@ def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> Ra
     tensors = {name: tensor.clone() for name, tensor in initial.items()}
     executor.run(**tensors)
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
-    contracts = check_contracts(
-        plan.definition,
-        plan.world,
-        plan.given,
-        rank=world.rank,
-        old=data.initial,
-        final=final,
-    )
+    contracts = check_contracts(plan, world.rank, data.initial, final)
 
     def refill() -> None:
         for name, tensor in tensors.items():

@@ -62,10 +62,7 @@ class View:
                 same = (stride == expected) | (dim <= 1)
                 result = same if result is True else result & same
             expected = dim if isinstance(expected, int) and expected == 1 else expected * dim
-        if isinstance(result, bool):
-            return result
-        empty = self.numel == 0
-        return result | empty if isinstance(result, np.ndarray) else bool(result or empty)
+        return True if result is True else result | (self.numel == 0)
 
 
 def row_major(shape: tuple[Int, ...]) -> tuple[Int, ...]:

@@ -93,7 +93,7 @@ class GraphArrays:
         source, target = (
             np.concatenate([part[end].astype(np.int32) for part in parts]) for end in (0, 1)
         )
-        kind = np.concatenate([np.broadcast_to(np.int8(part[2]), part[0].shape) for part in parts])
+        kind = np.concatenate([part[2] for part in parts])
         shape = (self.count, self.count)
         return cast("Any", coo_matrix)((kind, (source, target)), shape=shape).tocsr()
 

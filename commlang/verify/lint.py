@@ -90,10 +90,10 @@ def lint_source(
     Raises UsageError if it has no pattern of that name; all that is wrong in it is a finding.
     """
     outcome = outcome or Outcome()
-    outcome.files += 1
     try:
         module = load_module(source)
     except PatternError as error:
+        outcome.files += 1
         outcome.complete = False
         outcome.add(error.diagnostics)
         return outcome
@@ -110,14 +110,15 @@ def lint_module(
 ) -> Outcome:
     """As `lint_source`, for a module that is loaded."""
     outcome = outcome or Outcome()
+    names = module.exported if pattern is None else (pattern,)
+    chosen = [choose_pattern(module, name) for name in names]
+    outcome.files += 1
     static = check_all(module)
     outcome.add(static)
     if static:  # what they say would only be said again, less well
         outcome.complete = False
         return outcome
-    names = module.exported if pattern is None else (pattern,)
-    for name in names:
-        definition = choose_pattern(module, name)
+    for definition in chosen:
         _lint_pattern(definition, choice or Choice(), pattern is not None, max_events, outcome)
     return outcome
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from commlang.errors import UsageError
-from commlang.library import SUFFIX, library_file
+from commlang.resolve.library import SUFFIX, library_file
 from commlang.source import MAX_BYTES, Source
 
 STDIN = "-"

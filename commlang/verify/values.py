@@ -155,12 +155,12 @@ def _constant(
         raise PatternError([fault]) from None
     try:
         return _plain(value)
-    except _NotPlain as fault:
+    except _NotPlainError as fault:
         label = Label(source, node.span)
         raise PatternError([Diagnostic("CL103", str(fault), (label,))]) from None
 
 
-class _NotPlain(Exception):
+class _NotPlainError(Exception):
     """What a value is, where a parameter can take no such value."""
 
 
@@ -176,7 +176,7 @@ def _plain(value: Any) -> Any:
         case _ if isinstance(value, SEQUENCES):
             length = arrays.lane(value.length, 0)
             if length > MAX_ITEMS:
-                raise _NotPlain(f"a list of {length:,} items is too long for a parameter")
+                raise _NotPlainError(f"a list of {length:,} items is too long for a parameter")
             return [_plain(value.at(i)) for i in range(length)]
         case _:
-            raise _NotPlain(f"a parameter cannot be {describe(value)}")
+            raise _NotPlainError(f"a parameter cannot be {describe(value)}")

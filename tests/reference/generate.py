@@ -308,7 +308,6 @@ class Writer:
             f"[r for r in ranks if r % {k} == rank % {k}]",
             f"ranks[{self.pick('0', '1 % world')}::{k}]",
             f"reversed([r for r in ranks if r // {k} == rank // {k}])",
-            "[(rank + i) % world for i in range(world)]" if self.random.random() < 0.2 else "ranks",
             f"[r for r in ranks if r <= {self.int_(names, 1, uniform=True)}]",
         )
 

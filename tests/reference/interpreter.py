@@ -274,10 +274,10 @@ class Run:
             event.peer, event.tag = ranks.members[ends[1 - side]], keywords.get("tag", 0)
             event.group = (ranks.label, ranks.members)
             target = view = evaluate(place.value, names)
-            if not view.contiguous():
-                raise Fault("strided")
             if op is not None and kind == "RECV":
                 view = Tensor.new("inbox", target.buffer.dtype, target.shape)
+            if not view.contiguous():
+                raise Fault("strided")
             event.dtype = view.buffer.dtype
             event.operands = [(view, "read" if kind == "SEND" else "write")]
             self.emit(event, frame, handle)

@@ -1,0 +1,8 @@
+pattern main(rows: float32[world, n], row: float32[n], n = 256Ki):
+    """all_gather_into_tensor: every rank ends with every rank's row, stacked in rank order.
+
+    The older name of all_gather_single, which torch 2.13 recommends instead.
+    """
+    ensure rows[r] == old(row) @ r for r in ranks
+
+    all_gather_into_tensor(rows, row)

@@ -1,0 +1,43 @@
+extern forward(act: read bfloat16[b, h], out: write bfloat16[b, h], m: int):
+    """This rank's stage of the model on micro-batch m; the last stage computes its loss too."""
+    cost 1ms
+
+extern backward(
+    act: read bfloat16[b, h], dout: read bfloat16[b, h], din: write bfloat16[b, h], m: int
+):
+    """From the gradient of the stage's output to that of its input."""
+    cost 2ms
+
+pattern gpipe(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
+    """GPipe: all micro-batches forward through the stages, then all of them backward.
+
+    Every rank is one stage of the model and keeps the inputs of all micro-batches until their
+    backward. The bubble, in which it idles, is world - 1 of the micro + world - 1 turns.
+    Source: Huang and others, GPipe, NeurIPS 2019.
+    """
+    preset gpt: world = 8, micro = 32, b = 2048, h = 12Ki
+
+    let first = rank == 0
+    let last = rank == world - 1
+    temp act: bfloat16[micro, b, h]
+    temp out: bfloat16[b, h]
+    temp din: bfloat16[b, h]
+    temp dout: bfloat16[b, h]
+
+    for m in range(micro):
+        if first:
+            x[m] -> act[m]
+        else:
+            recv(act[m], src=ranks.prev)
+        forward(act[m], out, m)
+        if not last:
+            send(out, dst=ranks.next)
+
+    for m in reversed(range(micro)):
+        if last:
+            fill(dout, 1)                                # the gradient of the loss itself
+        else:
+            recv(dout, src=ranks.next)
+        backward(act[m], dout, din, m)
+        if not first:
+            send(din, dst=ranks.prev)

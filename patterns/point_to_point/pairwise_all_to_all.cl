@@ -1,0 +1,18 @@
+pattern pairwise_all_to_all(got: float32[world, n], x: float32[world, n], n = 256Ki):
+    """All-to-all in pairs: in step s, send to the rank s ahead and receive from the one s behind.
+
+    world - 1 steps of n elements. Each block goes straight to where it belongs, and in every step
+    each rank has one partner to send to and one to receive from, so that no link is crowded.
+    Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations
+    in MPICH, IJHPCA 2005.
+    """
+    ensure got[s] == (old(x) @ s)[rank] for s in ranks
+    preset dgx: world = 8, n = 32Mi
+
+    x[rank] -> got[rank]
+    for s in range(1, world):
+        let to = (rank + s) % world
+        let source = (rank - s) % world
+        parallel:
+            send(x[to], dst=to)
+            recv(got[source], src=source)

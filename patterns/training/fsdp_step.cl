@@ -1,0 +1,51 @@
+extern forward(weights: read bfloat16[p], act: update bfloat16[b, h], i: int):
+    """Layer i; keeps for its backward what it needs."""
+    cost 1ms
+
+extern backward(
+    weights: read bfloat16[p], dact: update bfloat16[b, h], grad: write bfloat16[p], i: int
+):
+    """From the gradient of the output of layer i to those of its input and of its weights."""
+    cost 2ms
+
+pattern fsdp_step(
+    grad: bfloat16[layers, p // world],
+    shard: bfloat16[layers, p // world],
+    act: bfloat16[b, h],
+    layers = 4,
+    p = 192Ki,
+    b = 4,
+    h = 256,
+):
+    """Fully sharded data-parallel training (ZeRO-3): a rank keeps 1/world of every layer.
+
+    A layer's weights are gathered just before it is computed and dropped after it; its gradients
+    are averaged and scattered. Both overlap with computing: while layer i is computed, the weights
+    of the next one come in and the gradients of the one before go out. Two layers' worth of
+    buffers is all that is whole at any time.
+    Source: Rajbhandari and others, ZeRO, SC 2020; Zhao and others, PyTorch FSDP, VLDB 2023.
+    """
+    require p % world == 0, "shards have one length: pad the layers"
+    ensure shard == old(shard)
+    preset llama_7b: world = 8, layers = 32, p = 193M, b = 4Ki, h = 4Ki
+
+    temp weights: bfloat16[2, p]
+    temp whole: bfloat16[2, p]                           # gradients, before they are scattered
+
+    gathered = async all_gather_single(weights[0], shard[0])
+    for i in range(layers):
+        wait(gathered)
+        if i + 1 < layers:
+            gathered = async all_gather_single(weights[(i + 1) % 2], shard[i + 1])
+        forward(weights[i % 2], act, i)
+
+    fill(act, 1)                                         # from here on: the gradient of the loss
+    for i in reversed(range(layers)):
+        wait(gathered)
+        if 0 < i < layers - 1:                           # the last two layers are still there
+            gathered = async all_gather_single(weights[(i - 1) % 2], shard[i - 1])
+        if i + 2 < layers:
+            wait(scattered[i + 2])
+        backward(weights[i % 2], act, whole[i % 2], i)
+        scattered[i] = async reduce_scatter_single(grad[i], whole[i % 2], op=avg)
+    wait(scattered)
