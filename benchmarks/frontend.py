@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import sys
+from itertools import pairwise
 
 PATTERNS = {
     "ring": ("point_to_point/ring_all_reduce.cl", "ring_all_reduce"),
@@ -59,7 +60,7 @@ def one(pattern: str, world: int, values: dict[str, int]) -> dict[str, float]:
 
 
 def _differences(marks: list[float]) -> list[float]:
-    return [b - a for a, b in zip(marks, marks[1:], strict=False)]
+    return [b - a for a, b in pairwise(marks)]
 
 
 def main() -> None:
@@ -79,7 +80,8 @@ def main() -> None:
         limit = f"{memory >> 20:,}" if memory else "-"
         print(
             f"{name:38} {r['events']:>12,.0f} {r['parse']:7.3f} {r['expand']:7.3f} "
-            f"{r['decide']:7.3f} {r['total']:7.3f} {seconds:7.1f} {r['peak'] / 2**20:9,.0f} {limit:>7}"
+            f"{r['decide']:7.3f} {r['total']:7.3f} {seconds:7.1f} "
+            f"{r['peak'] / 2**20:9,.0f} {limit:>7}"
         )
 
 

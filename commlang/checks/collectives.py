@@ -120,7 +120,9 @@ class _Report:
             return self._sizes(first)
         one, two = (self._value(row) for row in (first, self.row))
         ranks = self.facts.event(first), self.facts.event(self.row)
-        message = f"collectives disagree in {self.aspect.what}: {one} on {ranks[0]}, {two} on {ranks[1]}"
+        message = (
+            f"collectives disagree in {self.aspect.what}: {one} on {ranks[0]}, {two} on {ranks[1]}"
+        )
         labels = (self.facts.label(self.row, two), self.facts.label(first, one))
         hint = "call the collectives of a group in one order on all of its ranks"
         return Diagnostic(
@@ -163,8 +165,10 @@ class _Report:
 
     def _sizes(self, first: int) -> Diagnostic:
         name = self.facts.program.site_of(self.row).name
-        other = first if first != self.row else int(
-            self.facts.collectives.row[self.facts.collectives.start[self.instance] + 1]
+        other = (
+            first
+            if first != self.row
+            else int(self.facts.collectives.row[self.facts.collectives.start[self.instance] + 1])
         )
         sizes = [_size_text(self.facts, row) for row in (other, self.row)]
         message = (

@@ -47,6 +47,4 @@ class Facts:
 
 def gather_facts(program: Program) -> Facts:
     """Match a program and find its points."""
-    return Facts(
-        program, match_messages(program), match_collectives(program), find_points(program)
-    )
+    return Facts(program, match_messages(program), match_collectives(program), find_points(program))

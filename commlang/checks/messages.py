@@ -46,9 +46,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         yield _dtype(facts, int(send[i]), int(recv[i]), count)
 
 
-def _per_pair(
-    facts: Facts, one: Array, other: Array, wrong: Array
-) -> Iterator[tuple[int, int]]:
+def _per_pair(facts: Facts, one: Array, other: Array, wrong: Array) -> Iterator[tuple[int, int]]:
     """The first wrong message of each pair of statements, and how many more there are."""
     bad = np.flatnonzero(wrong)
     if not len(bad):
@@ -69,7 +67,9 @@ def _unmatched(facts: Facts) -> Iterator[Diagnostic]:
     lone = facts.messages.lone
     sites, first, count = np.unique(program.site[lone], return_index=True, return_counts=True)
     del sites
-    for row, many in zip(lone[np.sort(first)].tolist(), count[np.argsort(first)].tolist(), strict=True):
+    for row, many in zip(
+        lone[np.sort(first)].tolist(), count[np.argsort(first)].tolist(), strict=True
+    ):
         site = program.site_of(row)
         rank, peer = int(program.rank[row]), int(program.peer[row])
         is_send = site.kind is Kind.SEND
@@ -99,9 +99,8 @@ def _near_miss(facts: Facts, row: int, rank: int, peer: int) -> tuple[str, ...]:
     for candidate in lone[:1].tolist():
         here, other = int(program.tag[row]), int(program.tag[candidate])
         if here != other:
-            notes.append(
-                f"the {wanted.name.lower()} at {facts.place(candidate)} has tag {other}, this one {here}"
-            )
+            place = facts.place(candidate)
+            notes.append(f"the {wanted.name.lower()} at {place} has tag {other}, this one {here}")
         elif program.group[row] != program.group[candidate]:
             labels = [program.groups.entries[int(program.group[r])].label for r in (row, candidate)]
             notes.append(

@@ -126,10 +126,10 @@ def _sweep(program: Program, touch: _Touch, start: int, stop: int) -> Iterator[t
 
 def _meet(program: Program, touch: _Touch, i: int, j: int) -> bool:
     """Whether two operands whose spans overlap share an element."""
-    pair = [_elements(program, int(touch.operand[k])) for k in (i, j)]
-    if any(elements is None for elements in pair):
+    one, two = (_elements(program, int(touch.operand[k])) for k in (i, j))
+    if one is None or two is None:
         return True
-    return bool(np.intersect1d(*pair).size)  # pyright: ignore[reportArgumentType]
+    return bool(np.isin(one, two).any())
 
 
 def _elements(program: Program, operand: int) -> Array | None:

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError
@@ -20,16 +21,14 @@ INTERRUPTED = 130
 def guarded(work: Callable[[], object]) -> int:
     """The exit code of `work`: what it returns, if that is an int, or that of what it raises."""
     try:
-        _escape_what_cannot_be_encoded()
+        _prepare_streams()
         result = work()
         sys.stdout.flush()
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except KeyboardInterrupt:
         return _interrupted()
-    except OSError as error:
-        return _closed_pipe() if error.errno == errno.EPIPE else _unexpected(error)
-    except (Exception, RecursionError) as error:
+    except Exception as error:
         return _failed(error)
     return result if isinstance(result, int) else 0
 
@@ -77,6 +76,11 @@ def _failed(error: Exception) -> int:
         case click.ClickException():
             say(f"error: {error.format_message()}")
             return 2
+        case OSError(errno=errno.EPIPE):
+            return _closed_pipe()
+        case OSError():
+            say(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+            return 2
         case MemoryError():
             say("error: out of memory; lower the parameters or the world, or set --max-events")
             return 2
@@ -116,8 +120,14 @@ def _closed_pipe() -> int:
     return 1
 
 
-def _escape_what_cannot_be_encoded() -> None:
-    """A terminal that is not UTF-8 gets `\\u2026` for `…` instead of an error."""
+def _prepare_streams() -> None:
+    """A closed standard stream drops what is written to it, as a shell's `>/dev/null` would.
+
+    A terminal that is not UTF-8 gets `\\u2026` for `…` instead of an error.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -361,7 +361,7 @@ class Expressions:
             scope.bind(target.id, part)
 
     def _comprehension(self, node: ast.Comprehension, scope: Scope) -> Ragged:
-        """Evaluate on lanes of (item, lane) at once, then list the kept ones lane by lane.
+        """Evaluate on lanes of (lane, item) at once, of which each lane has a run.
 
         What does not depend on the lane is evaluated on one: else a list over all ranks would
         cost the square of their number.
@@ -374,7 +374,7 @@ class Expressions:
         owner = inner.map_to(scope)
         if owner is None:
             owner = np.arange(scope.lanes)
-        order = np.argsort(owner, kind="stable")
+        order = np.arange(len(owner))
         length = np.bincount(owner, minlength=scope.lanes)
         if scope.lanes == 1:
             return Ragged(flat, order, 0, int(length[0]))
@@ -405,6 +405,7 @@ class Expressions:
         sequence = self.sequence(clause.iterable, scope, "what `for` runs over")
         parts = [lanes for _, _, lanes in self.loop(clause, sequence, scope)]
         lanes = np.concatenate([np.empty((2, 0), dtype=np.int64), *parts], axis=1)
+        lanes = lanes[:, np.argsort(lanes[1], kind="stable")]  # the last clause runs fastest
         inner = Scope(scope.frame, lanes.shape[1], scope, lanes[1], lexical=scope)
         inner.targets = tuple(t.id for t in clause.targets)
         self.bind_targets(clause, clause.targets, _items(sequence, lanes), inner)

@@ -16,10 +16,15 @@ from commlang.expand.scope import Frame, Scope
 from commlang.expand.values import (
     Callable,
     CannotMix,
+    Chosen,
     Function,
     Group,
+    Items,
+    Sliced,
     Value,
     View,
+    Zipped,
+    choose,
     describe,
     take,
 )
@@ -474,11 +479,17 @@ class Evaluator(Expressions):
 
 def _of_one_kind(sequence: Any) -> bool:
     """Whether items can be evaluated side by side; ops and fractions, say, cannot."""
-    if not arrays.top(sequence.length):
-        return True
-    one = np.zeros(1, dtype=np.int64)
-    try:
-        take(sequence, one).at(one)
-    except CannotMix:
-        return False
-    return True
+    match sequence:
+        case Items(items):
+            one = np.zeros(1, dtype=np.int64)
+            try:
+                choose(tuple(take(item, one) for item in items), one)
+            except CannotMix:
+                return False
+            return True
+        case Sliced(base):
+            return _of_one_kind(base)
+        case Zipped(parts) | Chosen(parts):
+            return all(_of_one_kind(part) for part in parts)
+        case _:
+            return True

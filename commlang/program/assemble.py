@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +10,13 @@ import numpy as np
 from commlang.expand.arrays import broadcast, squeeze
 from commlang.expand.run import MAX_EVENTS, expand
 from commlang.operations import Access
-from commlang.program.columns import Array, Handles, Nests, Operands, Program
+from commlang.program.columns import Array, Nests, Operands, Program
 from commlang.program.handles import join, number_handles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from commlang.expand.arrays import Int
     from commlang.expand.groups import GroupEntry
     from commlang.expand.record import Chunk, Operand, Recording
     from commlang.expand.run import Shapes
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ACCESSES: tuple[Access, ...] = (Access.READ, Access.WRITE, Access.UPDATE)
 _DENSE = 4
-"""Program order is read off a bitmap of all (rank, key) cells unless it had more cells per event."""
+"""Program order is read off a bitmap of (rank, key) cells unless it has more cells per event."""
 
 
 def build(
@@ -59,15 +60,7 @@ def assemble(recording: Recording) -> Program:
     chunk_of = np.empty(count, dtype=np.int32)
     for number, row in enumerate(rows):
         chunk_of[row] = number
-    columns = {
-        name: _column(chunks, rows, chunk_of, get)
-        for name, get in (
-            ("site", lambda c: c.site),
-            ("peer", lambda c: c.peer),
-            ("tag", lambda c: c.tag),
-            ("group", lambda c: c.group),
-        )
-    }
+    place = partial(_column, rows, chunk_of)
     operands, first, counts = _operands(chunks, rows, count)
     numbers, numbers_at = _numbers(chunks, rows, count)
     handles = number_handles(recording, rows, rank)
@@ -85,7 +78,10 @@ def assemble(recording: Recording) -> Program:
         rank=rank,
         key=key,
         nest=_nest_column(chunks, rows, count),
-        **columns,
+        site=place([c.site for c in chunks]),
+        peer=place([c.peer for c in chunks]),
+        tag=place([c.tag for c in chunks]),
+        group=place([c.group for c in chunks]),
         first=first,
         count=counts,
         numbers_at=numbers_at,
@@ -138,11 +134,8 @@ class _Order:
         return rank, self.places - np.repeat(starts[:-1], sizes), rank_start
 
 
-def _column(
-    chunks: list[Chunk], rows: list[Array], chunk_of: Array, get: Callable[[Chunk], Any]
-) -> Array:
+def _column(rows: list[Array], chunk_of: Array, values: Sequence[Int]) -> Array:
     """A column from the chunks' values: uniform ones are looked up, the others are placed."""
-    values = [get(chunk) for chunk in chunks]
     table = np.array([0 if isinstance(v, np.ndarray) else v for v in values], dtype=np.int32)
     column = table[chunk_of] if len(table) else np.zeros(0, dtype=np.int32)
     for value, row in zip(values, rows, strict=True):
@@ -169,9 +162,7 @@ def _nests(chunks: list[Chunk]) -> Nests:
         while nest is not None and nest.parent is not None:
             lanes = chunk.scope.lanes
             key = broadcast(chunk.scope.key_of(nest.scope, nest.position), lanes)
-            parent = broadcast(
-                chunk.scope.key_of(nest.parent.scope, nest.parent.position), lanes
-            )
+            parent = broadcast(chunk.scope.key_of(nest.parent.scope, nest.parent.position), lanes)
             key, index = np.unique(key, return_index=True)
             keys.append(key)
             parents.append(parent[index])
@@ -184,9 +175,7 @@ def _nests(chunks: list[Chunk]) -> Nests:
     return Nests(key, np.concatenate(parents)[index], np.concatenate(sequence)[index])
 
 
-def _operands(
-    chunks: list[Chunk], rows: list[Array], count: int
-) -> tuple[Operands, Array, Array]:
+def _operands(chunks: list[Chunk], rows: list[Array], count: int) -> tuple[Operands, Array, Array]:
     """The operand columns, chunk after chunk; each event's operands lie together."""
     first = np.full(count, -1, dtype=np.int64)
     counts = np.zeros(count, dtype=np.int32)
@@ -210,7 +199,9 @@ def _operands(
             first[row] = np.arange(start, start + lanes * width, width)
             counts[row] = width
             for place, operand in enumerate(chunk.operands):
-                _write(columns, slice(start + place, start + lanes * width, width), operand, layouts)
+                _write(
+                    columns, slice(start + place, start + lanes * width, width), operand, layouts
+                )
             start += lanes * width
             continue
         each = [broadcast(1 if o.count is None else o.count, lanes) for o in chunk.operands]

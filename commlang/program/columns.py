@@ -88,7 +88,7 @@ class Program:
     - `key`: the place in program order; equal keys on different ranks are one statement instance;
     - `nest`: the key of the innermost `parallel:` or `sequence:` around the event, -1 for none;
     - `site`: the index of its statement in `sites`;
-    - `peer`: the world's rank at the other end of a message, the root of a rooted collective, or -1;
+    - `peer`: the world's rank at the other end of a message, or a collective's root, or -1;
     - `tag`; `group`: the communicator's number in `groups`, -1 for local events;
     - `first`, `count`: its operands; `numbers_at`: where its further numbers start in `numbers`;
     - `wait`: for an async event the row of the wait that joins it, else -1.

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.operations import Kind
-from commlang.program.columns import Array
 from commlang.program.sorting import is_sorted
 
 if TYPE_CHECKING:
-    from commlang.program.columns import Program
+    from commlang.program.columns import Array, Program
     from commlang.program.matching import Collectives, Messages
     from commlang.program.points import Points
 

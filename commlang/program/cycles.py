@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.program.columns import Array
-
 if TYPE_CHECKING:
+    from commlang.program.columns import Array
     from commlang.program.constraints import Edges
     from commlang.program.points import Points
 
@@ -137,9 +136,7 @@ def _any_cycle(stuck: Array, edges: Edges, graph: _Graph) -> list[int]:
     return walk[seen[node] :][::-1]
 
 
-def _through(
-    graph: _Graph, stuck: Array, start: int, limit: int
-) -> tuple[list[int] | None, int]:
+def _through(graph: _Graph, stuck: Array, start: int, limit: int) -> tuple[list[int] | None, int]:
     """The shortest cycle through a node that is shorter than `limit`, and the edges looked at."""
     parent = {start: start}
     depth = {start: 0}

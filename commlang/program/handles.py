@@ -35,7 +35,10 @@ def number_handles(recording: Recording, rows: list[Array], rank: Array) -> Hand
         [np.full(c.scope.lanes, not recording.sites[c.site].asynchronous) for c, _ in picked]
     )
     wildcard = np.concatenate(
-        [np.full(c.scope.lanes, c.handle is not None and c.handle.indices is None) for c, _ in picked]
+        [
+            np.full(c.scope.lanes, c.handle is not None and c.handle.indices is None)
+            for c, _ in picked
+        ]
     )
     deadline = np.concatenate([_deadline(recording, c) for c, _ in picked])
     return Handles(row, full, name, is_wait, wildcard, deadline)
@@ -75,8 +78,8 @@ def _deadline(recording: Recording, chunk: Chunk) -> Array:
     bases = np.array([b.base for b in recording.buffers])
     for operand in chunk.operands:
         buffers = np.unique(np.asarray(operand.view.buffer))
-        for number in np.unique(np.searchsorted(bases, buffers, side="right") - 1).tolist():
-            block = recording.buffers[number]
+        blocks = np.unique(np.searchsorted(bases, buffers, side="right") - 1)
+        for block in (recording.buffers[int(number)] for number in blocks):
             if block.scope is None:
                 continue
             mine = (operand.view.buffer >= block.base) & (

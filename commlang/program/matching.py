@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.operations import Kind
-from commlang.program.columns import Array
 from commlang.program.sorting import combine, occurrence, stable_order
 
 if TYPE_CHECKING:
-    from commlang.program.columns import Program
+    from commlang.program.columns import Array, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,9 @@ def match_collectives(program: Program) -> Collectives:
     turn[order] = occurrence(caller[order])
     place = np.asarray(program.groups.position(group, rank)) if len(row) else row
     turns, places = int(turn.max(initial=0)) + 1, program.world
-    order = stable_order(combine([(group, int(group.max(initial=0)) + 1), (turn, turns), (place, places)]))
+    order = stable_order(
+        combine([(group, int(group.max(initial=0)) + 1), (turn, turns), (place, places)])
+    )
     row, group, turn = row[order], group[order], turn[order]
     fresh = np.ones(len(row), dtype=np.bool_)
     fresh[1:] = (group[1:] != group[:-1]) | (turn[1:] != turn[:-1])

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.operations import Kind
-from commlang.program.columns import Array
 
 if TYPE_CHECKING:
-    from commlang.program.columns import Program
+    from commlang.program.columns import Array, Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from commlang.program.columns import Array
+if TYPE_CHECKING:
+    from commlang.program.columns import Array
 
 _DIGIT = 16
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from commlang.schedule.linear import Action, Act, linearise
+from commlang.schedule.linear import Act, Action, linearise
 
 __all__ = ["Act", "Action", "linearise"]

@@ -9,7 +9,7 @@ from commlang.errors import PatternError
 from commlang.expand.run import parameter_names
 from commlang.syntax import ast
 from commlang.verify.values import format_value, preset_values, presets, unset
-from commlang.verify.worlds import default_world
+from commlang.verify.worlds import CANDIDATES, REQUIRED, default_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +59,8 @@ def cases(
 
     Values and a preset that the pattern does not have are left out: they are meant for others.
     Of a `named` pattern nothing is left unchecked. Raises PatternError for a preset whose values
-    are no constants, and for a named pattern that needs a world of its own.
+    are no constants, and for a pattern that no small world will do for, unless a `require` of one
+    that is not named says so: it may know a larger one.
     """
     known = parameter_names(definition.node)
     values = {name: value for name, value in choice.values.items() if name in known}
@@ -88,10 +89,11 @@ def _case(
         try:
             world = default_world(definition, values)
         except PatternError as error:
-            if named:
-                raise
             told = error.diagnostics[0]
-            return Unchecked(f"{told.message}, and {told.notes[0]}; give --world N")
+            if named or told.code != REQUIRED:
+                raise
+            most = max(CANDIDATES)
+            return Unchecked(f"no world of 1 to {most} ranks will do ({told.message}); give --world N")
     return Case(world, values, preset)
 
 

@@ -28,6 +28,8 @@ def locate_source(text: str) -> Source:
     """
     if text == STDIN:
         return Source.decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+    if not text:
+        raise UsageError("an empty name names no file")
     if os.path.lexists(text) or looks_like_path(text):
         return Source.read(text)
     try:

@@ -45,6 +45,8 @@ def parse_value(text: str, where: str) -> Any:
         quoted = f"`{text}`"
         message = found.message if quoted in found.message else f"{quoted}: {found.message}"
         hint = f"; {found.help}" if found.help else ""
+        if found.code == "CL101":  # what is near to it would be as unknown here
+            hint = "; a value is made of constants"
         raise UsageError(f"{where}: {message}{hint}") from None
 
 

@@ -25,6 +25,9 @@ CANDIDATES = (4, *range(2, 65), 1)
 _PROBE = 1 << 18
 """Most events that are expanded to see whether a world will do."""
 
+REQUIRED = "CL124"
+"""The code of a `require` that does not hold."""
+
 _PLACES = frozenset({"rank", "ranks", "world"})
 
 
@@ -45,9 +48,13 @@ def default_world(definition: Definition, values: Mapping[str, Any]) -> int:
             return world
         first = first or fault
     assert first is not None
-    note = f"no world of 1 to {max(CANDIDATES)} ranks will do; this is said of {CANDIDATES[0]}"
-    told = [replace(d, notes=(note,), help="choose the world") for d in first.diagnostics]
+    note = f"said of a world of {CANDIDATES[0]}; none of 1 to {max(CANDIDATES)} ranks will do"
+    told = [replace(d, notes=(note,), help=d.help or _hint(d.code)) for d in first.diagnostics]
     raise PatternError(told)
+
+
+def _hint(code: str) -> str | None:
+    return "choose another world" if code == REQUIRED else None
 
 
 def _fault(definition: Definition, world: int, values: Mapping[str, Any]) -> PatternError | None:
@@ -62,7 +69,7 @@ def _fault(definition: Definition, world: int, values: Mapping[str, Any]) -> Pat
 
 def _about_world(found: Diagnostic, definition: Definition) -> bool:
     """Whether another world may do: a mesh, a `require`, or the arithmetic of a parameter."""
-    if found.code in ("CL123", "CL124"):
+    if found.code in ("CL123", REQUIRED):
         return True
     if found.code not in ("CL110", "CL112") or not found.labels:
         return False

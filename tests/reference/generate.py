@@ -87,7 +87,7 @@ class Writer:
     def body(self, depth: int, *, main: bool = False) -> str:
         names = Names()
         names.ints += ["k", "n", "q"]
-        names.uniform += ["k", "n", "q"]
+        names.uniform += ["k", "n", "q"] if main else ["k"]  # a shape may vary by rank
         names.flat += ["x", "y"] if main else ["x"]
         names.square += ["z"]
         if main:

@@ -1,0 +1,4 @@
+from names import main
+
+pattern own(x: float32[8]):
+    main(x)
