@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,17 @@ def locate(node: ast.Import, folder: Path) -> Path | NotFound:
     return same[0] if same else _missing(node, folder)
 
 
+def per_file(node: ast.Import, folder: Path) -> list[ast.Import]:
+    """An import as imports of single files: one that names a folder has a file for each name."""
+    if not isinstance(locate(node, folder), NotFound):
+        return [node]
+    bases = [folder.joinpath(*[".."] * (node.level - 1))]
+    bases += [] if node.level else [resources.patterns_dir()]
+    if not any(_stems(base.joinpath(*node.path)) for base in bases):
+        return [node]
+    return [replace(node, path=(*node.path, name.name), names=(name,)) for name in node.names]
+
+
 def written(node: ast.Import) -> str:
     """The path of an import as its author wrote it."""
     return "." * node.level + ".".join(node.path)
@@ -75,19 +86,17 @@ def _missing(node: ast.Import, folder: Path) -> NotFound:
 def _hint(node: ast.Import, folders: list[Path]) -> str | None:
     """The nearest file, as an import would write it, or what the named folder holds."""
     dots = "." * node.level
-    known: dict[str, str] = {}
-    for base in folders:
-        inside = _stems(base.joinpath(*node.path))
-        if inside:
-            files = ", ".join(f"`{written(node)}.{stem}`" for stem in inside)
-            return f"`{written(node)}` is a folder; its files are {files}"
-        prefix = dots + "".join(f"{part}." for part in node.path[:-1])
-        for stem in _stems(base.joinpath(*node.path[:-1])):
-            known.setdefault(stem, prefix + stem)
+    prefix = dots + "".join(f"{part}." for part in node.path[:-1])
+    inside = [stem for base in folders for stem in _stems(base.joinpath(*node.path[:-1]))]
+    known = {stem: prefix + stem for stem in inside}
     for path in sorted(folders[-1].rglob("*" + SUFFIX)) if not node.level else ():
         known.setdefault(path.stem, dotted(path, folders[-1]))
     near = nearest(node.path[-1], known)
-    return f"did you mean `{known[near]}`?" if near else None
+    if near:
+        return f"did you mean `{known[near]}`?"
+    if inside and len(node.path) > 1:
+        return f"the files there are {', '.join(dict.fromkeys(inside))}"
+    return None
 
 
 def _stems(folder: Path) -> list[str]:

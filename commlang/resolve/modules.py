@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from commlang.diagnostics import Diagnostic, Label, did_you_mean
 from commlang.errors import PatternError, UsageError
-from commlang.resolve.locate import NotFound, locate, written
+from commlang.resolve.locate import NotFound, locate, per_file, written
 from commlang.source import Source
 from commlang.syntax import ast
 from commlang.syntax.parser import parse
@@ -111,14 +111,15 @@ class _Loader:
 
     def load(self) -> None:
         for module in self.modules:  # grows while files are found
-            for node in module.tree.items:
-                if isinstance(node, ast.Import):
-                    imported = self._import(module, node)
+            folder = Path(module.source.path).parent
+            for item in module.tree.items:
+                for node in per_file(item, folder) if isinstance(item, ast.Import) else ():
+                    imported = self._import(module, node, folder)
                     if imported is not None:
                         module.imports.append((node, imported))
 
-    def _import(self, module: Module, node: ast.Import) -> Module | None:
-        path = locate(node, Path(module.source.path).parent)
+    def _import(self, module: Module, node: ast.Import, folder: Path) -> Module | None:
+        path = locate(node, folder)
         if isinstance(path, NotFound):
             return self._fault(module, node.span, path.message, path.hint)
         key = path.resolve()

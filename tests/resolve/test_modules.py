@@ -153,12 +153,25 @@ def test_a_missing_file_is_shown_with_the_nearest_name(project: Path, library: P
     ]
 
 
-def test_a_folder_in_place_of_a_file_is_shown_with_its_files(project: Path, library: Path) -> None:
-    _write(library, "rings/up.cl", _one("p"))
-    _write(library, "rings/down.cl", _one("p"))
-    assert _fault(_write(project, "main.cl", "from rings import p\n"))[0][3] == (
-        "`rings` is a folder; its files are `rings.down`, `rings.up`"
-    )
+FOLDER = "from rings import up, down as other\n"
+
+
+def test_a_folder_stands_for_its_files(project: Path, library: Path) -> None:
+    _write(library, "rings/up.cl", _one("up"))
+    _write(library, "rings/down.cl", _one("down"))
+    module = load_module(Source.read(_write(project, "main.cl", FOLDER)))
+    assert sorted(module.symbols) == ["other", "up"]
+    assert module.symbols["other"].node.name == "down"
+
+
+def test_a_name_that_is_no_file_of_a_folder_is_shown_with_its_files(
+    project: Path, library: Path
+) -> None:
+    _write(library, "rings/up.cl", _one("up"))
+    _write(library, "rings/down.cl", _one("down"))
+    fault = _fault(_write(project, "main.cl", "from rings import sideways\n"))[0]
+    assert fault[2] == "there is no rings/sideways.cl in HERE, nor in the pattern library"
+    assert fault[3] == "the files there are down, up"
 
 
 def test_a_missing_name_is_shown_at_the_name(project: Path) -> None:
