@@ -18,7 +18,9 @@ STDIN = "-"
 
 
 @click.command("fmt")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH...")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH..."
+)
 @click.option("--check", is_flag=True, help="Write nothing; name the files that would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(paths: tuple[str, ...], check: bool, diff: bool) -> int:

@@ -79,7 +79,9 @@ def _failed(error: Exception) -> int:
         case OSError(errno=errno.EPIPE):
             return _closed_pipe()
         case OSError():
-            say(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+            say(
+                f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+            )
             return 2
         case MemoryError():
             say("error: out of memory; lower the parameters or the world, or set --max-events")

@@ -30,7 +30,9 @@ def size(text: str) -> int:
 
 
 @click.command("lint")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH...")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH..."
+)
 @click.option("--world", type=size, metavar="N", help="Check for N ranks.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--preset", metavar="NAME", help="Take parameters and the world from a preset.")

@@ -92,7 +92,10 @@ def _factors(program: Program, ops: set[Op]) -> Iterator[Fraction]:
         factor = dict(site.arguments).get("factor") if site.kind is Kind.SCALE else None
         if isinstance(factor, Column):
             rows = np.flatnonzero(program.site == number)
-            most = np.abs(program.numbers[program.numbers_at[rows] + factor.index]).max()
-            yield Fraction(int(most))
+            numbers = program.numbers[program.numbers_at[rows] + factor.index]
+            found = numbers.view(np.float64) if factor.real else numbers
+            each = [Fraction(value) for value in np.unique(found).tolist()]
+            most = max(abs(value.numerator) for value in each)
+            yield Fraction(most, 1) / math.lcm(*(value.denominator for value in each))
         elif factor is not None:
             yield Fraction(factor)

@@ -70,7 +70,7 @@ def _number(value: int | Fraction) -> int | float:
 
 def _factor(program: Program, row: int, tensor: torch.Tensor) -> int | float:
     factor = program.arguments_of(row)["factor"]
-    if isinstance(factor, Fraction) and not tensor.is_floating_point() and not tensor.is_complex():
+    if not isinstance(factor, int) and not tensor.is_floating_point() and not tensor.is_complex():
         raise UsageError(
             f"{program.where(row)}: scale by {factor} of a {program.site_of(row).dtype} tensor "
             "has no exact result; cast it to a float dtype first"

@@ -43,6 +43,18 @@ def is_bool(value: object) -> bool:
     return isinstance(value, bool)
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is an int, a Fraction, or a number that differs between lanes (float64)."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return True
+    return is_int(value) or isinstance(value, Fraction)
+
+
+def real(value: Any) -> Any:
+    """A number as float64: exact fractions are kept only while they are uniform."""
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
+
+
 def lane(value: Any, index: int) -> Any:
     """The value of one lane."""
     return value[index].item() if isinstance(value, np.ndarray) else value
@@ -150,21 +162,26 @@ def _no_zero(b: Int) -> None:
         raise ArithmeticFault("division by zero", zero)
 
 
-def exact_divide(a: Int | Fraction, b: Int | Fraction) -> Any:
-    """`/`: exact, an int where it comes out even, else a Fraction (uniform values only)."""
-    if isinstance(b, np.ndarray) or isinstance(a, np.ndarray):
-        if isinstance(a, Fraction) or isinstance(b, Fraction):
-            raise ArithmeticFault("`/` of a fraction by a value that differs between ranks")
-        quotient, rest = floor_divide(a, b), modulo(a, b)
-        if anywhere(rest != 0):
-            hint = "write `//` to round down"
-            raise ArithmeticFault("`/` does not come out even on every rank", rest != 0, hint)
-        return quotient
-    if b == 0:
-        raise ArithmeticFault("division by zero")
-    result = Fraction(a) / Fraction(b)
-    whole = result.denominator == 1 and isinstance(a, int) and isinstance(b, int)
-    return result.numerator if whole else result
+def exact_divide(a: Any, b: Any) -> Any:
+    """`/`: exact, an int where it comes out even, else a Fraction.
+
+    Ints that differ between lanes must come out even on all of them; other numbers that do are
+    divided as float64.
+    """
+    zero = b == 0
+    if anywhere(zero):
+        raise ArithmeticFault("division by zero", zero)
+    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
+        result = Fraction(a) / Fraction(b)
+        whole = result.denominator == 1 and isinstance(a, int) and isinstance(b, int)
+        return result.numerator if whole else result
+    if not (is_int(a) and is_int(b)):
+        return real(a) / real(b)
+    quotient, rest = floor_divide(a, b), modulo(a, b)
+    if anywhere(rest != 0):
+        hint = "write `//` to round down"
+        raise ArithmeticFault("`/` does not come out even on every rank", rest != 0, hint)
+    return quotient
 
 
 def power(a: Int, b: Int) -> Int:

@@ -59,7 +59,7 @@ _INT_OPS: dict[str, Callable[[Any, Any], Any]] = {
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,
 }
-_FRACTION_OPS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+_NUMBER_OPS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
@@ -203,12 +203,13 @@ class Expressions:
         a, b = self.eval(left, scope), self.eval(right, scope)
         if is_int(a) and is_int(b):
             return _INT_OPS[op](a, b)
-        if isinstance(a, int | Fraction) and isinstance(b, int | Fraction):
-            if not isinstance(a, bool) and not isinstance(b, bool):
-                if op == "/":
-                    return arrays.exact_divide(a, b)
-                if op in _FRACTION_OPS:
-                    return _FRACTION_OPS[op](Fraction(a), Fraction(b))
+        if arrays.is_number(a) and arrays.is_number(b):
+            if op == "/":
+                return arrays.exact_divide(a, b)
+            if op in _NUMBER_OPS:
+                varies = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
+                kind = arrays.real if varies else Fraction
+                return _NUMBER_OPS[op](kind(a), kind(b))
         message = f"`{op}` needs two ints, not {describe(a)} and {describe(b)}"
         hint = "data is combined with an arrow: `a -> b, op=sum`" if isinstance(a, View) else None
         fail(scope, node, "CL103", message, hint=hint)
@@ -217,7 +218,7 @@ class Expressions:
         if node.op == "not":
             return arrays.logical_not(self.boolean(node.operand, scope, "the operand of `not`"))
         value = self.eval(node.operand, scope)
-        if isinstance(value, Fraction) and node.op in "+-":
+        if arrays.is_number(value) and node.op in "+-":
             return -value if node.op == "-" else value
         if not is_int(value):
             fail(scope, node, "CL103", f"`{node.op}` needs an int, not {describe(value)}")
@@ -236,7 +237,7 @@ class Expressions:
         if op in ("in", "not in"):
             inside = self._contains(node, a, b, scope)
             return inside if op == "in" else arrays.logical_not(inside)
-        numbers = all(is_int(v) or isinstance(v, Fraction) for v in (a, b))
+        numbers = arrays.is_number(a) and arrays.is_number(b)
         equality = op in ("==", "!=") and (
             (is_bool(a) and is_bool(b))
             or (isinstance(a, str) and isinstance(b, str))

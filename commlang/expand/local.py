@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,10 +62,11 @@ def flat_operand(view: View, access: Access) -> Operand:
 
 def number(value: Value, numbers: list[Int]) -> Any:
     """An argument of a site: the value itself if uniform, else a column of numbers."""
-    if isinstance(value, np.ndarray):
-        numbers.append(value.astype(np.int64))
-        return Column(len(numbers) - 1)
-    return value
+    if not isinstance(value, np.ndarray):
+        return value
+    real = value.dtype == np.float64
+    numbers.append(np.ascontiguousarray(value).view(np.int64) if real else value.astype(np.int64))
+    return Column(len(numbers) - 1, real)
 
 
 def operation(
@@ -80,7 +80,7 @@ def operation(
     target = tensor(ev, given["tensor"], scope, f"what `{operation.name}` works on")
     name = "factor" if operation.kind is Kind.SCALE else "value"
     value = ev.eval(given[name], scope)
-    if not is_int(value) and not (isinstance(value, Fraction | int)):
+    if not arrays.is_number(value):
         fail(scope, given[name], "CL103", f"`{name}` is a number, not {describe(value)}")
     numbers: list[Int] = []
     access = Access.UPDATE if operation.kind is Kind.SCALE else Access.WRITE
@@ -112,10 +112,8 @@ def _compute(
             pass
         elif name == "matmul":
             value = _matmul(value, node, numbers, scope)
-        elif name == "label" or not isinstance(value, Fraction):
-            hint = "a duration has a unit: `3ms`" if is_int(value) else None
-            message = f"`{name}` of compute cannot be {describe(value)}"
-            fail(scope, node, "CL103", message, hint=hint)
+        else:
+            value = number(_duration(name, value, node, scope), numbers)
         arguments.append((name, value))
     if not {"duration", "matmul"} & {name for name, _ in arguments}:
         fail(scope, call, "CL102", "`compute` needs a duration or `matmul=[m, n, k]`")
@@ -135,6 +133,16 @@ def _compute(
         arguments=tuple(arguments),
         numbers=tuple(numbers),
     )
+
+
+def _duration(name: str, value: Value, node: ast.Expr, scope: Scope) -> Value:
+    if name == "label" or is_int(value) or not arrays.is_number(value):
+        hint = "a duration has a unit: `3ms`" if is_int(value) else None
+        message = f"`{name}` of compute cannot be {describe(value)}"
+        fail(scope, node, "CL103", message, hint=hint)
+    if arrays.anywhere(value < 0):
+        fail(scope, node, "CL110", "the duration is negative", lanes=value < 0)
+    return value
 
 
 def _matmul(value: Value, node: ast.Expr, numbers: list[Int], scope: Scope) -> tuple[Any, ...]:
@@ -250,6 +258,8 @@ def extern(
     for statement in node.body:
         if isinstance(statement, ast.Cost):
             cost = ev.eval(statement.value, inner)
+            if not arrays.is_number(cost) or arrays.anywhere(cost < 0):
+                fail(inner, statement.value, "CL103", "`cost` is a duration of 0 or more")
             arguments.append(("cost", number(cost, numbers)))
         elif isinstance(statement, ast.Require):
             ev.block((statement,), inner, None)

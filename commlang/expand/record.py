@@ -52,6 +52,8 @@ class Column:
     """An argument kept per event: the index-th number of the event's numbers."""
 
     index: int
+    real: bool = False
+    """Whether the number is the bits of a float64."""
 
 
 @dataclass(eq=False, slots=True)

@@ -315,10 +315,12 @@ def choose(options: tuple[Value, ...], i: Array) -> Value:
     first = options[0] if options else None
     if all(option is first for option in options):
         return first
-    if all(arrays.is_int(o) for o in options) or all(arrays.is_bool(o) for o in options):
+    if _one_kind(options):
         return np.choose(i, np.broadcast_arrays(*options, i)[:-1]) if len(options) <= 32 else (
             _pick(options, i)
         )
+    if all(arrays.is_number(o) for o in options):
+        return choose(tuple(broadcast_real(o, len(i)) for o in options), i)
     if all(isinstance(o, View) for o in options):
         return _choose_view(options, i)
     if all(isinstance(o, Group) for o in options):
@@ -328,6 +330,17 @@ def choose(options: tuple[Value, ...], i: Array) -> Value:
     if all(isinstance(o, tuple) and len(o) == len(first) for o in options):
         return tuple(choose(parts, i) for parts in zip(*options, strict=True))
     raise CannotMix
+
+
+def _one_kind(options: tuple[Value, ...]) -> bool:
+    """Whether all are ints, all are bools, or all are arrays of float64."""
+    kinds = (arrays.is_int, arrays.is_bool, lambda o: getattr(o, "dtype", None) == np.float64)
+    return any(all(kind(o) for o in options) for kind in kinds)
+
+
+def broadcast_real(value: Any, lanes: int) -> Any:
+    """A number as an array of float64 with one entry per lane."""
+    return np.broadcast_to(arrays.real(value), lanes)
 
 
 def _pick(options: tuple[Any, ...], i: Array) -> Any:
@@ -355,7 +368,8 @@ def describe(value: Value) -> str:
     """What a value is, for messages."""
     match value:
         case np.ndarray():
-            return "an int" if value.dtype == np.int64 else "a bool"
+            kinds = {"int64": "an int", "float64": "a number"}
+            return kinds.get(value.dtype.name, "a bool")
         case bool():
             return "a bool"
         case int():

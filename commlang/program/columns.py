@@ -184,7 +184,8 @@ class Program:
 
         def value(entry: Any) -> Any:
             if isinstance(entry, Column):
-                return int(self.numbers[start + entry.index])
+                number = self.numbers[start + entry.index]
+                return number.view(np.float64).item() if entry.real else int(number)
             return tuple(value(part) for part in entry) if isinstance(entry, tuple) else entry  # pyright: ignore[reportUnknownVariableType]
 
         return {name: value(entry) for name, entry in self.site_of(row).arguments}

@@ -93,7 +93,9 @@ def _case(
             if named or told.code != REQUIRED:
                 raise
             most = max(CANDIDATES)
-            return Unchecked(f"no world of 1 to {most} ranks will do ({told.message}); give --world N")
+            return Unchecked(
+                f"no world of 1 to {most} ranks will do ({told.message}); give --world N"
+            )
     return Case(world, values, preset)
 
 

@@ -54,7 +54,10 @@ def test_every_command_is_there() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["lnt"], "error: there is no command `lnt`; did you mean `lint`?\ntry `commlang --help`\n"),
+        (
+            ["lnt"],
+            "error: there is no command `lnt`; did you mean `lint`?\ntry `commlang --help`\n",
+        ),
         (["lint", "--wrld", "3", "a"], "error: no such option '--wrld'. Did you mean '--world'?\n"),
         (["show"], "error: missing argument 'NAME'\ntry `commlang show --help`\n"),
         (["--nope"], "error: no such option '--nope'\ntry `commlang --help`\n"),

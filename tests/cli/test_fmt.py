@@ -116,7 +116,9 @@ def test_read_only_file_is_not_replaced(
     cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "a.cl").write_text(LOOSE)
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # for root, all is writable
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: mode != os.W_OK
+    )  # for root, all is writable
     result = cli("fmt", "a.cl")
     assert (result.code, result.err) == (2, "error: cannot write a.cl: it is read-only\n")
     assert (folder / "a.cl").read_text() == LOOSE

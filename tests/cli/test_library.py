@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
-from commlang.cli.show import complete_name, command as show
-
-import click
+from commlang.cli.show import command as show
+from commlang.cli.show import complete_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

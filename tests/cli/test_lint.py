@@ -68,7 +68,9 @@ def test_folder_is_searched_but_for_hidden_ones(cli: Cli, folder: Path) -> None:
 
 
 def test_finding_is_told_once_for_all_presets(cli: Cli, folder: Path) -> None:
-    text = FAULTY.replace(":\n    send", ":\n    preset a: world = 8\n    preset b: world = 6\n    send")
+    text = FAULTY.replace(
+        ":\n    send", ":\n    preset a: world = 8\n    preset b: world = 6\n    send"
+    )
     (folder / "a.cl").write_text(text)
     result = cli("lint", "a.cl")
     assert result.out.count("CL201") == 1
@@ -192,7 +194,10 @@ def test_json(cli: Cli, folder: Path) -> None:
             ["a.cl", "--preset", "q"],
             "error: --preset q: no pattern here has it; there are big\n",
         ),
-        (["a.cl", "--world", "2Mi"], "error: --world 2097152: a world has at most 1,048,576 ranks\n"),
+        (
+            ["a.cl", "--world", "2Mi"],
+            "error: --world 2097152: a world has at most 1,048,576 ranks\n",
+        ),
         (
             ["a.cl", "--world", "0"],
             "error: invalid value for '--world': `0` is not a whole number from 1 up\n"
@@ -217,7 +222,10 @@ def test_what_could_not_run(cli: Cli, folder: Path, argv: list[str], message: st
 def test_the_rest_is_linted_where_a_file_cannot_be_read(cli: Cli, folder: Path) -> None:
     (folder / "a.cl").write_text(FAULTY)
     result = cli("lint", "nope.cl", "a.cl")
-    assert (result.code, result.err) == (2, "error: cannot read nope.cl: No such file or directory\n")
+    assert (result.code, result.err) == (
+        2,
+        "error: cannot read nope.cl: No such file or directory\n",
+    )
     assert result.out.endswith("1 error in 1 file (1 pattern checked)\n")
 
 

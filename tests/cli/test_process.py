@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -50,9 +49,9 @@ def test_exit_codes_and_streams(tmp_path: Path) -> None:
 
 
 def test_standard_input(tmp_path: Path) -> None:
-    result = run("fmt", "-", cwd=tmp_path, stdin="pattern ä( ):\n pass\n")
-    assert "ä" in result.stdout or result.stderr.startswith("error[CL0")
-    result = run("fmt", "-", cwd=tmp_path, stdin="pattern a( ): # é\n pass\n", LC_ALL="C", PYTHONUTF8="0")
+    text = "pattern a( ): # é\n pass\n"
+    result = run("fmt", "-", cwd=tmp_path, stdin=text, LC_ALL="C", PYTHONUTF8="0")
+    assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == "pattern a():  # é\n    pass\n"
 
 
@@ -161,19 +160,13 @@ def test_interrupt(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     with process:
-        # It reads standard input, the last thing it does before it has work: wait for that.
-        syscall = Path(f"/proc/{process.pid}/wchan")
-        deadline = time.monotonic() + 50
-        while time.monotonic() < deadline and not reads_a_pipe(process.pid):
-            time.sleep(0.05)
-        del syscall
+        assert process.stdin is not None
+        # More than a pipe holds: when it has been written, the command is reading, and goes on.
+        process.stdin.write("# a comment\n" * 20_000)
+        process.stdin.flush()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=50)
+        process.wait(timeout=50)
+        assert process.stderr is not None
+        err = process.stderr.read()
     assert process.returncode == 130
     assert err.strip() == "interrupted"
-
-
-def reads_a_pipe(pid: int) -> bool:
-    """Whether a process sleeps in a read of its standard input."""
-    fields = Path(f"/proc/{pid}/syscall").read_text().split()
-    return fields[:2] == ["0", "0x0"]
