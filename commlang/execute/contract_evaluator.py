@@ -7,7 +7,6 @@ into `Tensors`, at the end of the run or (`old`) at entry.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -183,9 +182,9 @@ class ContractEvaluator(Evaluator):
             if other.dtype != like.dtype:
                 message = f"`{op}` combines {like.dtype} with {other.dtype}"
                 fail(scope, node, "CL113", message)
-        elif not is_int(other) and not isinstance(other, Fraction):
+        elif not arrays.is_number(other):
             fail(scope, node, "CL103", f"`{op}` needs a number, not {describe(other)}")
-        elif isinstance(other, Fraction) and like.dtype.family not in ("float", "complex"):
+        elif not is_int(other) and like.dtype.family not in ("float", "complex"):
             fail(scope, node, "CL103", f"`{op}` of a {like.dtype} tensor and a fraction")
 
     def check_shapes(
@@ -219,7 +218,7 @@ class ContractEvaluator(Evaluator):
         other = b if isinstance(a, View) else a
         if isinstance(other, View):
             self.check_shapes(node, a, b, scope)
-        elif not (is_int(other) or is_bool(other) or isinstance(other, Fraction)):
+        elif not (arrays.is_number(other) or is_bool(other)):
             fail(scope, node, "CL103", f"`{op}` cannot compare a tensor with {describe(other)}")
         holds = np.ones(scope.lanes, dtype=np.bool_)
         for lane in range(scope.lanes):

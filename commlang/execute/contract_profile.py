@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from commlang.program import Program
 
+_LARGEST_TERM = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -44,9 +46,9 @@ def profile_of(program: Program) -> Profile:
     ops = _site_ops(program)
     promised = _contract_ops(program)
     divisor, growth = math.prod(_averaged(program)), 1
-    for factor in _factors(program, ops | promised):
-        divisor *= factor.denominator
-        growth *= max(1, abs(factor.numerator))
+    for numerator, denominator in _factors(program, ops | promised):
+        divisor *= denominator
+        growth *= max(1, numerator)
     if Op(ReduceOp.AVG) in promised:
         divisor = math.lcm(divisor, program.world)
     names = sorted({str(op.op) for op in ops | promised})
@@ -83,19 +85,28 @@ def _contract_ops(program: Program) -> set[Op]:
     return found
 
 
-def _factors(program: Program, ops: set[Op]) -> Iterator[Fraction]:
-    """What results are multiplied by: each `scale` statement's factor and those of premul_sum."""
+def _factors(program: Program, ops: set[Op]) -> Iterator[tuple[int, int]]:
+    """What results are multiplied and divided by: by `scale` statements and by premul_sum."""
     for op in ops:
         if op.factor is not None:
-            yield op.factor
+            yield _together([op.factor])
     for number, site in enumerate(program.sites):
         factor = dict(site.arguments).get("factor") if site.kind is Kind.SCALE else None
         if isinstance(factor, Column):
             rows = np.flatnonzero(program.site == number)
             numbers = program.numbers[program.numbers_at[rows] + factor.index]
             found = numbers.view(np.float64) if factor.real else numbers
-            each = [Fraction(value) for value in np.unique(found).tolist()]
-            most = max(abs(value.numerator) for value in each)
-            yield Fraction(most, 1) / math.lcm(*(value.denominator for value in each))
+            yield _together([_near(value) for value in np.unique(found).tolist()])
         elif factor is not None:
-            yield Fraction(factor)
+            yield _together([Fraction(factor)])
+
+
+def _near(value: float) -> Fraction:
+    """The fraction that was written, if the number is one of small terms."""
+    return Fraction(value).limit_denominator(_LARGEST_TERM)
+
+
+def _together(factors: list[Fraction]) -> tuple[int, int]:
+    """The largest numerator, and a denominator that all factors have in common."""
+    most = max(abs(factor.numerator) for factor in factors)
+    return most, math.lcm(*(factor.denominator for factor in factors))

@@ -11,7 +11,8 @@ largest integer up to which a dtype holds all (256 for bfloat16):
   a position, a different few at the next: each rank's contribution counts somewhere.
 - avg, and scaling by a fraction: multiples of the divisor, so that the result is an integer. Floats
   need multiples of its odd part only, since halving is exact. Should even one such multiple exceed
-  L, values are plain, and the mean is the exact sum rounded once.
+  L, values are plain, and the mean is the exact sum rounded once. Likewise, what is scaled up is
+  kept small as long as that leaves a choice of values.
 - product: powers of two, with a sign where the dtype has one, and 1 or -1 on most ranks, so that
   the exponents add up to no more than the dtype holds. No zero, which would hide everything.
 - band, bor, bxor: random bits; where all reductions have one neutral element in common, all but
@@ -121,11 +122,17 @@ def recipe(dtype: DType, world: int, profile: Profile) -> Recipe:
         return _product(dtype, world, bool(sums))
     if sums:
         return _sum(dtype, world, profile)
-    return Recipe(min(exact_limit(dtype) // profile.growth or 1, 1 << 24), world)
+    return Recipe(min(_limit(dtype, profile), 1 << 24), world)
+
+
+def _limit(dtype: DType, profile: Profile) -> int:
+    """How large a result may be before it grows; all of L if growth leaves no room to choose."""
+    limit = exact_limit(dtype)
+    return limit // profile.growth if profile.growth * _FEW <= limit else limit
 
 
 def _sum(dtype: DType, world: int, profile: Profile) -> Recipe:
-    limit = max(1, exact_limit(dtype) // profile.growth)
+    limit = _limit(dtype, profile)
     unit = profile.divisor
     if dtype.family in ("float", "complex"):
         unit //= unit & -unit

@@ -7,15 +7,17 @@ Used to make the data that contracts are checked on.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from commlang.operations import Kind, ReduceOp
-from commlang.program import Program
 from commlang.program.matching import match_collectives, match_messages
+
+if TYPE_CHECKING:
+    from commlang.program import Program
 
 Fetch = Callable[[int, str], torch.Tensor]
 
@@ -142,8 +144,9 @@ class _Run:
         return self._start(row, kind) or later or self._end(row, kind)
 
     def _joined(self, row: int) -> bool:
-        mine = [r for r in self.waiting[row] if r not in self.done]
-        return all([self._end(r, self.program.site_of(r).kind) for r in mine])
+        for posted in self.waiting[row]:
+            self._end(posted, self.program.site_of(posted).kind)
+        return self.done.issuperset(self.waiting[row])
 
     def _start(self, row: int, kind: Kind) -> bool:
         """Post an operation; only a send is over with that."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -18,6 +18,9 @@ from commlang.plan import make_plan
 from commlang.program import build
 from commlang.resolve.modules import load_module
 from commlang.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 N = 24
 WORLDS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 33, 64, 128, 512)
@@ -184,6 +187,8 @@ def test_growth_and_several_contributions_leave_room() -> None:
     (values,) = _parts(_fills("bfloat16", 4, profile))
     assert int(values.max()) * 16 * 3 <= 256
     assert len(values.unique()) > 1
+    (values,) = _parts(_fills("bfloat16", 2, Profile(("sum",), 2, growth=355)))
+    assert len(values.unique()) > 10  # no room for so much growth: rather tell values apart
 
 
 def _profile(text: str, world: int, **values: object) -> Profile:
@@ -206,6 +211,8 @@ pattern p(x: float32[4], op = max):
     assert _profile(plain, 5) == Profile(("avg",), 5, 5)
     scaled = "pattern p(x: float32[4]):\n    for i in range(1, 4):\n        scale(x, i)\n"
     assert _profile(scaled, 2) == Profile((), 2, 1, 3)
+    ranked = "pattern p(x: float32[4]):\n    scale(x, 1 / 2 if rank == 0 else 2 / 3)\n"
+    assert _profile(ranked, 3) == Profile((), 3, 6, 2)
     nothing = "pattern p(x: float32[4]):\n    compute(1ms)\n"
     assert _profile(nothing, 2) == Profile((), 2)
 
