@@ -14,10 +14,10 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import UsageError
-from commlang.execute.data import Data
 from commlang.execute.contract import ContractResult, check_contracts, needs_final
 from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
+from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
 from commlang.execute.story import Story
 
@@ -57,19 +57,21 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
         context.follow(Story(plan).narrator)
         externs = {name: load_callable(target) for name, target in settings.externs}
         timeout = timedelta(seconds=max(settings.timeout, 1.0) * 2)
-        with Executor(plan, device=world.device, externs=externs, timeout=timeout) as executor:
+        with Executor(
+            plan, device=world.device, externs=externs, stand_in=True, timeout=timeout
+        ) as executor:
             executor.position = context.position
             result = _run(executor, plan, settings, world)
         return _collect(result, world)
 
 
 def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> RankResult:
-    data = Data(plan, settings.seed, world.device)
-    initial = {name: data.initial(world.rank, name) for name in data.names}
+    filler = Filler(plan, settings.seed, world.device)
+    initial = filler.tensors(world.rank)
     tensors = {name: tensor.clone() for name, tensor in initial.items()}
     executor.run(**tensors)
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
-    contracts = check_contracts(plan, world.rank, data.initial, final)
+    contracts = check_contracts(plan, world.rank, filler.initial, final)
 
     def refill() -> None:
         for name, tensor in tensors.items():
