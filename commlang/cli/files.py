@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import click
+
 from commlang.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 SUFFIX = ".cl"
+
+# As a click.Path a shell completes it; whether it can be read is told in our words.
+paths_argument = click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH..."
+)
 
 
 def expand_folders(paths: Iterable[str], fail: Callable[[UsageError], None]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from commlang.cli.files import expand_folders
+from commlang.cli.files import expand_folders, paths_argument
 from commlang.cli.guard import say
 from commlang.errors import CommlangError, UsageError
 from commlang.source import MAX_BYTES, Source
@@ -18,9 +18,7 @@ STDIN = "-"
 
 
 @click.command("fmt")
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH..."
-)
+@paths_argument
 @click.option("--check", is_flag=True, help="Write nothing; name the files that would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(paths: tuple[str, ...], check: bool, diff: bool) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError
@@ -79,9 +79,8 @@ def _failed(error: Exception) -> int:
         case OSError(errno=errno.EPIPE):
             return _closed_pipe()
         case OSError():
-            say(
-                f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-            )
+            name = f": {error.filename}" if error.filename else ""
+            say(f"error: {error.strerror or error}{name}")
             return 2
         case MemoryError():
             say("error: out of memory; lower the parameters or the world, or set --max-events")
@@ -111,6 +110,8 @@ def _unexpected(error: Exception) -> int:
 
 
 def _interrupted() -> int:
+    with suppress(ValueError):  # not the main thread, so not ours to set
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C has nothing left to end
     say("interrupted")
     return INTERRUPTED
 
@@ -129,7 +130,8 @@ def _prepare_streams() -> None:
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            null = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (for good)
+            setattr(sys, name, null)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commlang.cli.files import expand_folders
+from commlang.cli.files import expand_folders, paths_argument
 from commlang.cli.guard import say
 from commlang.errors import UsageError
 
@@ -30,9 +30,7 @@ def size(text: str) -> int:
 
 
 @click.command("lint")
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH..."
-)
+@paths_argument
 @click.option("--world", type=size, metavar="N", help="Check for N ranks.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--preset", metavar="NAME", help="Take parameters and the world from a preset.")

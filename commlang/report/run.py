@@ -179,7 +179,7 @@ def _contracts(ranks: Sequence[RankResult]) -> list[Contract]:
             )
             if found.failure is not None:
                 contract.ok = False
-                contract.failures.append(found.failure.describe())
+                contract.failures.append(str(found.failure))
     return list(merged.values())
 
 

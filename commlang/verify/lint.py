@@ -61,16 +61,12 @@ class Outcome:
             return None
         for name in choice.values:
             if name not in self._parameters:
-                return f"--set {name}: no pattern here has that parameter{self._hint(name)}"
+                hint = _hint(name, self._parameters)
+                return f"--set {name}: no pattern here has that parameter; {hint}"
         if choice.preset is not None and choice.preset not in self._presets:
-            near = did_you_mean(choice.preset, self._presets)
-            listed = f"there are {', '.join(self._presets)}" if self._presets else "they have none"
-            return f"--preset {choice.preset}: no pattern here has it; {near or listed}"
+            hint = _hint(choice.preset, self._presets)
+            return f"--preset {choice.preset}: no pattern here has it; {hint}"
         return None
-
-    def _hint(self, name: str) -> str:
-        near = did_you_mean(name, self._parameters)
-        return f"; {near}" if near else ""
 
     def count(self, severity: Severity) -> int:
         """The number of findings of a severity."""
@@ -156,6 +152,12 @@ def _findings(definition: Definition, case: Case, max_events: int) -> list[Diagn
     note = case.describe(definition)
     extra: dict[str, object] = {"world": case.world, "preset": case.preset}
     return [replace(d, notes=(*d.notes, note), extra={**d.extra, **extra}) for d in found]
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    listed = ", ".join([*names[:8], "…"] if len(names) > 8 else names)
+    return did_you_mean(name, names) or (f"there are {listed}" if names else "there are none")
 
 
 def _key(found: Diagnostic) -> Key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import click
@@ -111,6 +112,7 @@ def test_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("COMMLANG_DEBUG", raising=False)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     assert guarded(raising(error)) == code
     assert capsys.readouterr().err == message
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
 
     from .conftest import Result
 
@@ -30,7 +30,7 @@ def test_in_place_keeps_the_mode(cli: Cli, folder: Path) -> None:
     assert (folder / "a.cl").read_text() == TIDY
     assert stat.S_IMODE((folder / "a.cl").stat().st_mode) == 0o640
     assert (folder / "b.cl").stat().st_ino == before.st_ino, "nothing to do, but written"
-    assert sorted(os.listdir(folder)) == ["a.cl", "b.cl"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.cl", "b.cl"]
 
 
 def test_link_stays_a_link(cli: Cli, folder: Path) -> None:
@@ -109,7 +109,7 @@ def test_failure_to_write_destroys_nothing(
     result = cli("fmt", "a.cl")
     assert (result.code, result.err) == (2, "error: cannot write a.cl: No space left on device\n")
     assert (folder / "a.cl").read_text() == LOOSE
-    assert os.listdir(folder) == ["a.cl"]
+    assert [path.name for path in folder.iterdir()] == ["a.cl"]
 
 
 def test_read_only_file_is_not_replaced(

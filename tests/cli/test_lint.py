@@ -184,7 +184,7 @@ def test_json(cli: Cli, folder: Path) -> None:
         (["a.cl:mian"], "error: a.cl has no pattern `mian`; did you mean `main`?\n"),
         (
             ["a.cl", "--set", "m=1"],
-            "error: --set m: no pattern here has that parameter; did you mean `n`?\n",
+            "error: --set m: no pattern here has that parameter; there are n, k\n",
         ),
         (
             ["a.cl", "--preset", "bog"],

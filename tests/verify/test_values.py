@@ -115,7 +115,7 @@ def test_preset() -> None:
 
 
 def test_preset_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match="`a` has no preset `lrge`; did you mean `large`?"):
+    with pytest.raises(UsageError, match=r"`a` has no preset `lrge`; did you mean `large`\?"):
         preset_values(definition(PRESETS), "lrge")
     with pytest.raises(UsageError, match="its presets are `small`, `large`, `loose`, `none`"):
         preset_values(definition(PRESETS), "x")
