@@ -1,6 +1,8 @@
 """commlang: communication patterns, proven free of deadlock before they run.
 
-    plan = commlang.load("ring_all_reduce.cl").plan(world=4, n=1024)
+In a program of many ranks, once torch.distributed is initialised:
+
+    plan = commlang.load("ring_all_reduce").plan(world=4, n=1024)
     with commlang.Executor(plan) as executor:
         executor.run(x=tensor)
 """
@@ -16,6 +18,7 @@ from commlang.version import __version__
 if TYPE_CHECKING:
     from commlang.api import Pattern, load, loads
     from commlang.diagnostics import Diagnostic
+    from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
     from commlang.plan import Plan
     from commlang.program import Program
@@ -32,6 +35,7 @@ __all__ = [
     "__version__",
     "load",
     "loads",
+    "process_group",
 ]
 
 _LAZY = {
@@ -42,11 +46,18 @@ _LAZY = {
     "Program": "commlang.program",
     "load": "commlang.api",
     "loads": "commlang.api",
+    "process_group": "commlang.execute.embed",
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import on first use: `commlang lint` must not pay for torch or pydantic."""
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'commlang' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        """Import on first use: `commlang lint` must not pay for torch or pydantic."""
+        if name in _LAZY:
+            return getattr(import_module(_LAZY[name]), name)
+        raise AttributeError(f"module 'commlang' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -6,7 +6,7 @@ import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
@@ -14,19 +14,19 @@ from commlang.checks import check_program
 from commlang.errors import CommlangError, PatternError, UsageError
 from commlang.expand.groups import GroupEntry
 from commlang.expand.run import MAX_EVENTS
-from commlang.program import build
+from commlang.expand.values import Op
+from commlang.program import Program, build
 from commlang.resolve.check import check_all
-from commlang.resolve.modules import load_module
+from commlang.resolve.modules import Definition, load_module
 from commlang.source import Source
+from commlang.verify.values import format_value, parse_value
 from commlang.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from commlang.program import Program
-    from commlang.resolve.modules import Definition
+    from collections.abc import Callable, Mapping
 
 VERSION = 1
+_SHOWN = 200
 PROOFS = ("matched", "agreeing collectives", "deadlock-free under rendezvous")
 
 
@@ -52,8 +52,9 @@ class PlanTensor(BaseModel):
 class Plan(BaseModel):
     """A checked pattern for given parameters and a given world.
 
-    It names its source by path and digest and holds no code; a rank expands its own rows from the
-    source. `fingerprint` is equal on two ranks exactly if they would run the same plan.
+    It names its source by path and digest, or holds the text of one that is in no file; a rank
+    expands its own rows from the source. `fingerprint` is equal on two ranks exactly if they would
+    run the same plan. A plan is pickled as its JSON.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,6 +63,7 @@ class Plan(BaseModel):
     commlang: str = __version__
     pattern: str
     path: str
+    text: str | None = None
     digest: str
     world: int = Field(ge=1)
     values: dict[str, Any]
@@ -78,15 +80,19 @@ class Plan(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all that decides what the ranks do; the path of the source does not."""
-        fields = self.model_dump(mode="json", exclude={"path", "commlang"})
+        """SHA-256 over all that decides what the ranks do; where the source lies does not."""
+        fields = self.model_dump(mode="json", exclude={"path", "text"})
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
     @property
     def definition(self) -> Definition:
-        """The pattern itself, loaded from its path if need be; raises CommlangError if it changed."""
+        """The pattern itself, loaded if need be; raises CommlangError if it is another by now."""
         if self._definition is None:
-            module = load_module(Source.read(self.path))
+            if self.commlang != __version__:
+                raise CommlangError(
+                    f"the plan is of commlang {self.commlang}, this is {__version__}; plan it again"
+                )
+            module = load_module(self._source())
             if module.digest() != self.digest:
                 raise CommlangError(
                     f"{self.path} or a file that it imports is not the one that was planned; "
@@ -94,6 +100,26 @@ class Plan(BaseModel):
                 )
             self._definition = module.symbols[self.pattern]
         return self._definition
+
+    def _source(self) -> Source:
+        return Source.read(self.path) if self.text is None else Source(self.text, self.path)
+
+    @property
+    def subgroups(self) -> tuple[PlanGroup, ...]:
+        """The communicators that are made for the plan: all that it uses but the world."""
+        return tuple(group for group in self.groups[1:] if group.used)
+
+    def summary(self) -> dict[str, str]:
+        """What tells this plan from another one, for people; in the order of what to say first."""
+        tensors = (f"{n}: {t.dtype}{list(t.shape)}" for n, t in self.tensors.items())
+        return {
+            "pattern": self.pattern,
+            "world": str(self.world),
+            "parameters": _short(", ".join(f"{n} = {v}" for n, v in self.parameters.items())),
+            "tensors": _short(", ".join(tensors)),
+            "text of digest": self.digest[:16],
+            "plan of fingerprint": self.fingerprint[:16],
+        }
 
     @property
     def given(self) -> dict[str, Any]:
@@ -104,8 +130,6 @@ class Plan(BaseModel):
         """The rows of one rank, or of all."""
         if rank is not None and not 0 <= rank < self.world:
             raise UsageError(f"rank {rank} is outside the plan's world of {self.world}")
-        if -1 in self._programs and rank is None:
-            return self._programs[-1]
         key = -1 if rank is None else rank
         if key not in self._programs:
             self._programs[key] = build(
@@ -124,18 +148,40 @@ class Plan(BaseModel):
         self._programs.clear()
 
     def to_json(self) -> str:
-        """The plan as JSON."""
-        return self.model_dump_json(indent=2)
+        """The plan as JSON, with its fingerprint."""
+        fields = {**self.model_dump(mode="json"), "fingerprint": self.fingerprint}
+        return json.dumps(fields, indent=2, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """Read a plan; raises UsageError for anything that is no plan of this version."""
+    def from_json(cls, text: str | bytes) -> Plan:
+        """Read a plan; raises UsageError for anything that is no plan of this version.
+
+        That includes a plan that was edited: what it says was proven of something else.
+        """
         try:
-            return cls.model_validate_json(text)
+            fields: Any = json.loads(text)
+        except ValueError as error:
+            raise UsageError(
+                f"not a plan of version {VERSION}: the file: Invalid JSON: {error}"
+            ) from None
+        stated: object = None
+        if isinstance(fields, dict):
+            stated = cast("dict[str, object]", fields).pop("fingerprint", None)
+        try:
+            plan = cls.model_validate_json(json.dumps(fields))
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             raise UsageError(f"not a plan of version {VERSION}: {where}: {first['msg']}") from None
+        if plan.fingerprint != stated:
+            raise UsageError(
+                "the plan was edited: it does not have the fingerprint that it states, so what it "
+                "says was not proven; plan it again"
+            )
+        return plan
+
+    def __reduce__(self) -> tuple[Callable[[str], Plan], tuple[str]]:
+        return Plan.from_json, (self.to_json(),)
 
 
 def make_plan(
@@ -146,7 +192,7 @@ def make_plan(
     shapes: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
     max_events: int = MAX_EVENTS,
 ) -> Plan:
-    """Check a pattern for a world and plan it; raises PatternError with everything that is wrong."""
+    """Check a pattern for a world and plan it; raises PatternError with all that is wrong."""
     if world < 1:
         raise UsageError(f"a world of {world} ranks; there must be at least 1")
     found = check_all(definition.module)
@@ -167,6 +213,7 @@ def plan_of(program: Program, max_events: int = MAX_EVENTS) -> Plan:
     plan = Plan(
         pattern=program.name,
         path=str(Path(source.path).resolve()) if on_disk else source.path,
+        text=None if on_disk else source.text,
         digest=program.definition.module.digest(),
         world=program.world,
         values=_encode(program.values),
@@ -190,23 +237,34 @@ def _encode(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A value as JSON: fractions as "1/2", ops and dtypes by name, tables as lists."""
-    if isinstance(value, bool | int):
+    if isinstance(value, bool | int | str):
         return value
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, Fraction):
-        return f"{value.numerator}/{value.denominator}"
+    if isinstance(value, Fraction | float):
+        return "{}/{}".format(*value.as_integer_ratio())
+    if isinstance(value, Op):
+        return format_value(value) if value.factor is not None else str(value.op)
     if hasattr(value, "array"):
         return value.array[value.prefix].tolist() if value.prefix else value.array.tolist()
-    if hasattr(value, "op"):
-        return str(value.op)
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)
 
 
 def _decode(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: Fraction(value) if isinstance(value, str) and "/" in value else value
-        for name, value in values.items()
-    }
+    """The inverse of `_encode`; names stay names, of ops and of dtypes."""
+    return {name: _value(name, value) for name, value in values.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, str) and ("/" in value or "(" in value):
+        return parse_value(value, name)
+    return value
+
+
+def _short(text: str) -> str:
+    """At most some hundred characters; of longer texts the digest tells whether they differ."""
+    if len(text) <= _SHOWN:
+        return text or "none"
+    return f"{text[:_SHOWN]}… (SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:16]})"

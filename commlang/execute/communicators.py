@@ -1,96 +1,161 @@
-"""The process groups of a plan: created on all ranks in one order, with the world's timeout."""
+"""The process groups of a plan: created on all ranks in one order, with one timeout."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Any, cast
 
+import torch
 import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
+from commlang.execute.agreement import first_line
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from commlang.plan import Plan
 
+_parked: list[dist.ProcessGroup] = []
+"""Groups with collectives under way: gloo's destructor would wait for them, with the GIL held."""
+
 
 class Communicators:
-    """Process groups by the plan's numbers. Those made here are destroyed by `close`."""
+    """Process groups by the plan's numbers: 0 is the caller's, the others are made here.
 
-    def __init__(self, plan: Plan, base: dist.ProcessGroup, timeout: timedelta | None) -> None:
-        self.base = base
-        self._made: list[dist.ProcessGroup] = []
+    Where the caller's group is not the whole world, only its own ranks take part. `turn` tells
+    the groups of two plans on one group apart. Raises CommlangError if a group cannot be made.
+    """
+
+    def __init__(self, plan: Plan, base: dist.ProcessGroup, timeout: timedelta, turn: int) -> None:
+        self._base = base
+        self._timeout = timeout
+        self._ranks = dist.get_process_group_ranks(base)
         self._groups: dict[int, dist.ProcessGroup] = {0: base}
-        ranks = dist.get_process_group_ranks(base)
-        if len(ranks) != plan.world:
-            raise UsageError(
-                f"the plan is for {plan.world} ranks, the process group has {len(ranks)}"
-            )
-        apart = len(ranks) < dist.get_world_size()
-        for number, group in enumerate(plan.groups):
-            if number and group.used:
-                members = [ranks[r] for r in group.ranks]
-                self._create(number, members, group.label, timeout, apart)
+        self._apart = len(self._ranks) < dist.get_world_size()
+        wanted = [number for number, group in enumerate(plan.groups) if number and group.used]
+        if wanted and self._apart:
+            _refuse_split(base)
+        try:
+            for number in wanted:
+                name = f"commlang/{base.group_name}/{turn}/{number}"
+                self._create(number, plan.groups[number].ranks, plan.groups[number].label, name)
+        except BaseException:
+            self.abandon(pending=False)
+            raise
 
-    def _create(
-        self,
-        number: int,
-        members: list[int],
-        label: str,
-        timeout: timedelta | None,
-        apart: bool,
-    ) -> None:
-        """All ranks of the base call this; where the base is not the world, only members do."""
-        me = dist.get_rank()
-        if apart and me not in members:
+    def _create(self, number: int, ranks: tuple[int, ...], label: str, name: str) -> None:
+        members = [self._ranks[rank] for rank in ranks]
+        member = dist.get_rank() in members
+        if self._apart and not member:
             return
-        made = dist.new_group(
+        try:
+            made = (self._among_members if self._apart else self._in_world)(members, label, name)
+        except RuntimeError as error:
+            raise CommlangError(
+                f"group `{label}` of ranks {list(ranks)} could not be made: {first_line(error)}"
+            ) from error
+        if member:
+            self._groups[number] = made
+
+    def _in_world(self, members: list[int], label: str, name: str) -> dist.ProcessGroup:
+        del name  # torch numbers the groups that all ranks make together
+        return cast("Any", dist).new_group(
             members,
-            timeout=timeout,
-            use_local_synchronization=apart,
+            timeout=self._timeout,
+            backend=dist.get_backend(self._base),
             group_desc=f"commlang:{label}",
             sort_ranks=False,
         )
-        if made is not None and me in members:
-            self._groups[number] = made
-            self._made.append(made)
+
+    def _among_members(self, members: list[int], label: str, name: str) -> dist.ProcessGroup:
+        """As `new_group(use_local_synchronization=True)` does it, but under a name of our own.
+
+        torch makes that name from the number of groups that a process has. Where ranks have
+        different ones they would never meet; where a group was destroyed they would meet at the
+        stale addresses that it left in the store.
+        """
+        c10d = cast("Any", dist.distributed_c10d)
+        world = c10d._world
+        _, store = world.pg_map[c10d._get_default_group()]
+        made, _ = c10d._new_process_group_helper(
+            len(members),
+            members.index(dist.get_rank()),
+            members,
+            dist.get_backend(self._base),
+            store,
+            name,
+            timeout=self._timeout,
+            group_desc=f"commlang:{label}",
+        )
+        world.pg_group_ranks[made] = {rank: place for place, rank in enumerate(members)}
+        return made
 
     def __getitem__(self, number: int) -> dist.ProcessGroup:
         return self._groups[number]
 
+    @property
+    def made(self) -> list[dist.ProcessGroup]:
+        """The groups that were made here and that this rank is a member of."""
+        return [group for number, group in self._groups.items() if number]
+
     def close(self) -> None:
         """Destroy the groups that were made here; the caller's group stays."""
-        for group in reversed(self._made):
+        for group in reversed(self.made):
             dist.destroy_process_group(group)
-        self._made.clear()
+        self._groups = {0: self._base}
+
+    def abandon(self, *, pending: bool) -> None:
+        """Destroy them after a failure: without waiting, and telling peers that still wait.
+
+        A group is taken apart as its last reference goes, which closes its connections. If
+        collectives are `pending` that would block until they time out, so the reference is kept.
+        """
+        for group in reversed(self.made):
+            with contextlib.suppress(RuntimeError):
+                group.abort()
+            with contextlib.suppress(RuntimeError, ValueError):
+                dist.destroy_process_group(group)
+            if pending:
+                _parked.append(group)
+        self._groups = {0: self._base}
 
 
-def compare_fingerprints(plan: Plan, base: dist.ProcessGroup, seconds: float, turn: int) -> None:
-    """Check that all ranks run this plan; names the ranks that run another or never came.
-
-    Ranks meet in the group's store, not in a collective, so that one that is missing is named
-    after `seconds` instead of being waited for.
-    """
-    from datetime import timedelta
-
-    store = dist.distributed_c10d._get_process_group_store(base)  # pyright: ignore
-    rank, size = dist.get_rank(base), dist.get_world_size(base)
-    keys = [f"commlang/plan/{turn}/{other}" for other in range(size)]
-    store.set(keys[rank], plan.fingerprint)
-    try:
-        store.wait(keys, timedelta(seconds=seconds))
-    except (RuntimeError, ValueError):
-        absent = [other for other, key in enumerate(keys) if not store.check([key])]
-        if absent:
-            names = ", ".join(map(str, absent))
-            raise CommlangError(
-                f"rank {names} did not start `{plan.pattern}` within {seconds:.0f} s; "
-                "every rank of the group must create the Executor"
-            ) from None
-    other_plans = [o for o, k in enumerate(keys) if store.get(k).decode() != plan.fingerprint]
-    if other_plans:
-        names = ", ".join(map(str, other_plans))
-        raise CommlangError(
-            f"rank {names} runs another plan of `{plan.pattern}` than rank {rank}: the files, "
-            "the parameters or the versions of commlang differ"
+def _refuse_split(base: dist.ProcessGroup) -> None:
+    """NCCL splits an eagerly made world with all of its ranks; those outside `base` never come."""
+    eager = getattr(dist.group.WORLD, "bound_device_id", None) is not None
+    if eager and "nccl" in dist.get_backend_config(base):
+        raise UsageError(
+            "this plan makes subgroups of a group that is not the whole world, which NCCL cannot "
+            "do once init_process_group was given device_id=; leave device_id out"
         )
+
+
+def backend_of(group: dist.ProcessGroup, device: torch.device) -> str:
+    """The backend that moves a group's tensors on such a device; raises UsageError if none does."""
+    known = _backends(group)
+    if device.type not in known:
+        config = dist.get_backend_config(group)
+        raise UsageError(f"the group ({config}) moves no tensors on {device.type}")
+    return known[device.type]
+
+
+def device_of(group: dist.ProcessGroup) -> torch.device:
+    """The device to use if nobody says: CUDA where the group has NCCL for it, else the CPU."""
+    known = _backends(group)
+    if "cpu" not in known or (known.get("cuda") == "nccl" and torch.cuda.is_available()):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def timeout_of(group: dist.ProcessGroup, device: torch.device) -> timedelta:
+    """How long an operation of a group may wait; torch's default if its backend does not say."""
+    backend = cast("Any", group)._get_backend(device)
+    options = getattr(backend, "options", None)
+    return getattr(options, "_timeout", dist.distributed_c10d.default_pg_timeout)
+
+
+def _backends(group: dist.ProcessGroup) -> dict[str, str]:
+    """Backends by device type: a group may have one for each."""
+    parts = (part.partition(":") for part in dist.get_backend_config(group).split(","))
+    return {device: backend for device, _, backend in parts}

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
-from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import torch.distributed as dist
 
+from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
+from commlang.execute.agreement import Agreement, first_line
 from commlang.execute.collectives import Call, bind_communication
-from commlang.execute.communicators import Communicators, compare_fingerprints
+from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.operations import Kind
 from commlang.schedule import Act, linearise
+from commlang.syntax import ast
+from commlang.version import __version__
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from types import TracebackType
 
     from commlang.plan import Plan
@@ -25,55 +29,90 @@ if TYPE_CHECKING:
 
 Step = Callable[[], Any]
 
-_turns = count()
+_running: dict[dist.ProcessGroup, object] = {}
+"""Groups that a plan runs on now."""
 
 
 class Executor:
-    """Runs a plan on a process group; a context manager.
+    """Runs a plan on a process group; a context manager, for one thread.
 
-    It never initialises or destroys a process group that it did not make. Subgroups are created
-    on entry, on all ranks in the plan's order and with `timeout`, and destroyed on exit; on entry
-    the ranks also compare their plans once, so that a rank that is missing or runs another plan
-    is named. `externs` binds the pattern's externs to Python callables that take the extern's
-    parameters in order (tensors are written in place). One Executor is for one thread.
+    It never initialises or destroys a process group that it did not make. On entry the ranks of
+    `group` (the world by default) compare their plans once, so that a rank that is missing or
+    runs another plan is named, and make the plan's subgroups, all in one order. On exit they wait
+    for one another and destroy those. `timeout` is how long operations on subgroups, entry and
+    exit may wait; the group's own by default.
+
+    `externs` binds the pattern's externs to Python callables that take the extern's parameters in
+    order: tensors of the declared shape, to be written in place, and numbers. Every extern that
+    this rank calls needs one, unless `stand_in` has them take the time that their `cost` says.
+    `device` is where the tensors are; by default CUDA for a group with NCCL, else the CPU.
+
+    Raises UsageError if torch.distributed is not initialised, this rank is not in the group, the
+    group has another size than the plan's world or an extern is missing or unknown.
     """
 
     def __init__(
         self,
         plan: Plan,
         *,
-        group: dist.ProcessGroup | None = None,
+        group: dist.ProcessGroup | int | None = None,
         device: torch.device | str | None = None,
         externs: Mapping[str, Callable[..., Any]] | None = None,
-        timeout: timedelta = timedelta(minutes=1),
+        stand_in: bool = False,
+        timeout: timedelta | None = None,
     ) -> None:
-        if not dist.is_initialized():
-            raise UsageError("torch.distributed is not initialised; call init_process_group first")
         self.plan = plan
-        self.group = group or dist.group.WORLD
-        if self.group is None or dist.get_rank(self.group) < 0:
-            raise UsageError("this rank is not a member of the group")
+        self.group = _checked_group(plan, group)
         self.rank = dist.get_rank(self.group)
-        self.device = torch.device(device) if device is not None else _device_of(self.group)
+        self.device = torch.device(device) if device is not None else device_of(self.group)
+        self.backend = backend_of(self.group, self.device)
+        self.timeout = timeout if timeout is not None else timeout_of(self.group, self.device)
         self.externs = dict(externs or {})
-        self.timeout = timeout
         self.position = memoryview(bytearray(8)).cast("q")
         """`position[0]` is the number of the action that runs; a watchdog may put its own here."""
-        self.backend = dist.get_backend(self.group)
-        self._communicators: Communicators | None = None
-        self._memory: Memory | None = None
-        self._bound_to: tuple[tuple[str, int], ...] | None = None
-        self._works: dict[int, Any] = {}
         self.program = plan.program(self.rank)
+        self._check_externs(stand_in)
         self.actions: list[Action] = linearise(self.program, self.rank, plan.program)
+        self._memory = Memory(self.program, self.device)
+        self._agreement: Agreement | None = None
+        self._communicators: Communicators | None = None
+        self._bound_to: tuple[object, ...] | None = None
         self._steps: list[Step] = []
+        self._works: dict[int, Any] = {}
+        self._failed_row: int | None = None
+        self._failure: str | None = None
+
+    def _check_externs(self, stand_in: bool) -> None:
+        called = {s.name for s in self.program.sites if s.kind is Kind.EXTERN}
+        modules = self.plan.definition.module.reachable()
+        known = called | {
+            name
+            for module in modules
+            for name, found in module.symbols.items()
+            if isinstance(found.node, ast.Extern)
+        }
+        unknown = [name for name in self.externs if name not in known]
+        if unknown:
+            hint = did_you_mean(unknown[0], known) or f"it has {', '.join(sorted(known)) or 'none'}"
+            raise UsageError(f"`{self.plan.pattern}` has no extern `{unknown[0]}`; {hint}")
+        missing = sorted(called - set(self.externs))
+        if missing and not stand_in:
+            name = missing[0]
+            raise UsageError(
+                f"extern `{name}` of `{self.plan.pattern}` has no Python callable; "
+                f"give externs={{{name!r}: …}}, or stand_in=True to only take its time"
+            )
 
     # -------------------------------------------------------------- lifetime
 
     def __enter__(self) -> Self:
-        seconds = self.timeout.total_seconds()
-        compare_fingerprints(self.plan, self.group, seconds, next(_turns))
-        self._communicators = Communicators(self.plan, self.group, self.timeout)
+        if self._communicators is not None:
+            raise UsageError("this Executor is open already; make another one")
+        self._refuse_failed()
+        agreement = Agreement(self.group, self.timeout)
+        agreement.meet(_card(self.plan, self.device))
+        self._communicators = Communicators(self.plan, self.group, self.timeout, agreement.turn)
+        self._agreement = agreement
         return self
 
     def __exit__(
@@ -82,102 +121,159 @@ class Executor:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._communicators is not None and error is None:
-            self._communicators.close()
-        self._communicators = None
-        self._steps.clear()
+        if self._communicators is None or self._agreement is None:
+            return
+        communicators, self._communicators = self._communicators, None
+        self._steps, self._bound_to = [], None
+        well = error is None and self._failure is None
+        # Whoever closes connections while another rank still makes or uses them breaks that rank.
+        self._agreement.part(wait=well and bool(self.plan.subgroups))
+        if well:
+            communicators.close()
+        else:
+            pending = (self.program.site_of(row).kind.is_collective for row in self._works)
+            communicators.abandon(pending=any(pending))
+        self._works.clear()
 
     # --------------------------------------------------------------- running
 
-    def run(self, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Run the plan once on these tensors; returns all tensor parameters by name.
+    def run(self, /, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Run the plan once on these tensors, in place; returns all tensor parameters by name.
 
-        Tensors that are not given are made, filled with zeros, and kept from run to run. Raises
-        UsageError for tensors that the plan does not fit and CommlangError, naming the statement,
-        if an operation fails.
+        Tensors that are not given are those of the run before, or are made and filled with zeros.
+        Gradients are not recorded, also where a tensor requires them. Raises UsageError for
+        tensors that the plan does not fit; nothing has run then. Raises CommlangError, which
+        names the rank and the statement, if an operation or an extern fails: the ranks are then
+        at different places, so this Executor runs no more.
         """
-        self.bind(**tensors)
+        token = object()
+        if _running.setdefault(self.group, token) is not token:
+            raise UsageError(
+                "a plan runs on this process group already, in another thread or in an extern; "
+                "operations of two would pair up at random, so give each a group of its own"
+            )
+        try:
+            self._refuse_failed()
+            self.bind(**tensors)
+            self._run()
+        finally:
+            del _running[self.group]
+        return self.tensors
+
+    def _run(self) -> None:
         position = self.position
         number = -1
         try:
-            for number, step in enumerate(self._steps):  # noqa: B007 (named in the error)
+            for number, step in enumerate(self._steps):
                 position[0] = number
                 step()
-        except (RuntimeError, ValueError, TypeError) as error:
-            raise self._failure(number, error) from error
-        return self.tensors
+        except BaseException as error:
+            self._failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+            if not isinstance(error, Exception):
+                raise
+            raise CommlangError(self._failure) from error
+
+    def _refuse_failed(self) -> None:
+        if self._failure is not None:
+            raise CommlangError(
+                f"this Executor stopped in the middle of a run ({self._failure}), so its ranks are "
+                "at different places; make another one, on a new process group if it was an "
+                "operation on the group itself that failed"
+            )
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensor parameters that are bound now."""
-        return {} if self._memory is None else dict(self._memory.tensors)
+        return dict(self._memory.tensors)
 
     @property
     def steps(self) -> list[Step]:
         """One callable per action, in order."""
         return self._steps
 
-    def bind(self, **tensors: torch.Tensor) -> None:
+    def bind(self, /, **tensors: torch.Tensor) -> None:
         """Cut all views and resolve all calls for these tensors, unless that was done before."""
         if self._communicators is None:
             raise UsageError("use the Executor in a `with` statement")
-        asked = tuple(sorted((n, id(t)) for n, t in tensors.items()))
-        if self._memory is not None and asked == self._bound_to:
+        asked = tuple((name, id(t), _place(t)) for name, t in sorted(tensors.items()))
+        if asked == self._bound_to:
             return
-        kept = {} if self._memory is None else self._memory.tensors
-        self._memory = Memory(self.program, {**kept, **tensors}, self.device)
-        self._steps = [self._step(action, self._memory) for action in self.actions]
+        self._bound_to = None
+        self._memory.adopt(tensors)  # which keeps them, so that no id is used again
+        self._steps = [self._step(action) for action in self.actions]
         self._bound_to = asked
-        self._alive = tensors  # an id is only good while its tensor lives
 
-    def _step(self, action: Action, memory: Memory) -> Step:
-        works = self._works
+    def _step(self, action: Action) -> Step:
+        works, row = self._works, action.row
         if action.act is Act.JOIN:
             rows = action.rows
-            return lambda: _join(works, rows)
+            return lambda: self._join(rows)
         if action.act is Act.BATCH:
-            return self._batch(action.rows, memory)
-        row = action.row
+            return self._batch(action.rows)
         if self.program.site_of(row).kind.is_local:
-            return bind_local(self.program, row, memory, self.externs)
-        start = self._call(row, memory).start
+            return bind_local(self.program, row, self._memory, self.externs)
+        start = self._call(row).start
         if action.act is Act.START:
             return lambda: works.__setitem__(row, start())
         return lambda: _finish(start())
 
-    def _call(self, row: int, memory: Memory) -> Call:
+    def _call(self, row: int) -> Call:
         assert self._communicators is not None
         group = self._communicators[int(self.program.group[row])]
-        return bind_communication(self.program, row, memory, group, self.backend)
+        return bind_communication(self.program, row, self._memory, group, self.backend)
 
-    def _batch(self, rows: tuple[int, ...], memory: Memory) -> Step:
+    def _batch(self, rows: tuple[int, ...]) -> Step:
         """Start all messages and collectives, do the local work, then join."""
-        local: list[Step] = []
-        calls: list[Call] = []
+        local: list[tuple[int, Step]] = []
+        calls: list[tuple[int, Call]] = []
         for row in rows:
             if self.program.site_of(row).kind.is_local:
-                local.append(bind_local(self.program, row, memory, self.externs))
+                step = bind_local(self.program, row, self._memory, self.externs)
+                local.append((row, step))
             else:
-                calls.append(self._call(row, memory))
-        messages = [call.message for call in calls if call.message is not None]
+                calls.append((row, self._call(row)))
+        messages = [call.message for _, call in calls if call.message is not None]
+        starts = [(row, call.start) for row, call in calls]
         if messages and "nccl" in self.backend:  # one launch, as NCCL needs for crossing messages
-            others = [call.start for call in calls if call.message is None]
-            return lambda: _run_batch([lambda: _Batch(messages), *others], local)
-        starts = [call.start for call in calls]
-        return lambda: _run_batch(starts, local)
+            first = next(row for row, call in calls if call.message is not None)
+            starts = [(row, call.start) for row, call in calls if call.message is None]
+            starts.insert(0, (first, lambda: _Batch(messages)))
+        return lambda: self._run_batch(starts, local)
 
-    def _failure(self, number: int, error: Exception) -> CommlangError:
-        said = str(error).split("\n", 1)[0]
-        return CommlangError(f"rank {self.rank} at {self.describe(number)}: {said}")
+    def _run_batch(
+        self, starts: list[tuple[int, Callable[[], Any]]], local: list[tuple[int, Step]]
+    ) -> None:
+        row, started = -1, list[Any]()
+        try:
+            for row, start in starts:  # noqa: B007 (named in the error)
+                started.append(start())
+            for row, step in local:  # noqa: B007
+                step()
+            for (row, _), work in zip(starts, started, strict=True):  # noqa: B007
+                _finish(work)
+        except BaseException:
+            self._failed_row = row
+            self._works.update(zip((row for row, _ in starts), started, strict=False))
+            raise
+
+    def _join(self, rows: tuple[int, ...]) -> None:
+        for row in rows:
+            self._failed_row = row
+            _finish(self._works.pop(row))
+        self._failed_row = None
 
     def describe(self, number: int) -> str:
         """The statement of an action, with its place: for diagnoses."""
         if not 0 <= number < len(self.actions):
             return "no statement"
-        row = self.actions[number].row
-        site = self.program.site_of(row)
-        line, column = site.source.position(site.span.start)
-        return f"`{self.program.text(row)}` ({site.source.path}:{line}:{column})"
+        row = self.actions[number].row if self._failed_row is None else self._failed_row
+        return f"`{self.program.text(row)}` ({self.program.where(row)}){self._partner(row)}"
+
+    def _partner(self, row: int) -> str:
+        """The rank at the other end of a message, which its text gives as an expression."""
+        if not self.program.site_of(row).kind.is_message:
+            return ""
+        return f", with rank {int(self.program.peer[row])} at the other end"
 
 
 class _Batch:
@@ -196,21 +292,36 @@ def _finish(work: Any) -> None:
         work.wait()
 
 
-def _join(works: dict[int, Any], rows: tuple[int, ...]) -> None:
-    for row in rows:
-        _finish(works.pop(row))
+def _checked_group(plan: Plan, group: dist.ProcessGroup | int | None) -> dist.ProcessGroup:
+    if not dist.is_initialized():
+        raise UsageError(
+            "torch.distributed is not initialised; call init_process_group first, or use "
+            "`with commlang.process_group():`"
+        )
+    chosen = group if group is not None else dist.group.WORLD
+    if not isinstance(chosen, dist.ProcessGroup) or dist.get_rank(chosen) < 0:
+        raise UsageError("this rank is not a member of the group, so it makes no Executor on it")
+    size = dist.get_world_size(chosen)
+    if size != plan.world:
+        raise UsageError(f"the plan is for {plan.world} ranks, the process group has {size}")
+    return chosen
 
 
-def _run_batch(starts: list[Callable[[], Any]], local: list[Step]) -> None:
-    works = [start() for start in starts]
-    for work in local:
-        work()
-    for work in works:
-        _finish(work)
+def _card(plan: Plan, device: torch.device) -> dict[str, str]:
+    """All that ranks which run together must agree on."""
+    return {**plan.summary(), "commlang": __version__, "device": device.type}
 
 
-def _device_of(group: dist.ProcessGroup) -> torch.device:
-    """The device whose tensors the group's backend moves."""
-    if "nccl" in dist.get_backend(group):
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
+def _place(tensor: object) -> object:
+    """Where a tensor's data are: `x.data = y` moves them and leaves the object the same."""
+    if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+        return tensor.data_ptr(), tensor.shape
+    return None
+
+
+def _said(error: BaseException) -> str:
+    """What failed, in a line; torch says all it has to say in RuntimeErrors."""
+    name = type(error).__name__
+    if not str(error):
+        return name
+    return first_line(error) if name == "RuntimeError" else f"{name}: {first_line(error)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.distributed as dist
 
+from commlang.execute.story import AFTER, TURN
 from commlang.operations import Kind
 from commlang.schedule import Act
 
@@ -48,11 +49,12 @@ class RankTimes:
 
 
 def measure(
-    executor: Executor, iterations: int, refill: Callable[[], None], first: int = 0
+    executor: Executor, iterations: int, refill: Callable[[], None], first: int
 ) -> RankTimes:
     """Run the plan so often, each time on fresh data and with all ranks starting together.
 
-    `first` is how many runs came before: positions go on counting from there.
+    `first` is the number of the first of these runs; positions are those of a `Story`. Errors of
+    operations are raised as torch raises them, for the watchdog to tell.
     """
     steps, actions, position = executor.steps, executor.actions, executor.position
     marks = [0.0] * (len(steps) + 1)
@@ -62,13 +64,14 @@ def measure(
         refill()
         settle()
         dist.barrier(executor.group)
-        base = turn * len(steps)
+        base = turn * TURN
         marks[0] = time.perf_counter()
         for number, step in enumerate(steps):
             position[0] = base + number
             step()
             settle()
             marks[number + 1] = time.perf_counter()
+        position[0] = base + AFTER
         totals.append(marks[-1] - marks[0])
         _add(actions, marks, timings)
     return RankTimes([_thinned(t) for t in timings.values()], totals)

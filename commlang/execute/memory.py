@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,14 +29,12 @@ def shape_of(view: View) -> tuple[int, ...]:
 
 
 class Memory:
-    """Parameters are the caller's tensors or made here, temps are made here.
+    """Parameters are the caller's tensors or made here, temps are made here and kept.
 
     Iterations of a loop share the memory of a temp, unless they run side by side.
     """
 
-    def __init__(
-        self, program: Program, tensors: Mapping[str, torch.Tensor], device: torch.device
-    ) -> None:
+    def __init__(self, program: Program, device: torch.device) -> None:
         self._program = program
         self._device = device
         self._temps: dict[tuple[int, int], torch.Tensor] = {}
@@ -43,33 +42,79 @@ class Memory:
         for block in program.buffers:
             most = max(block.capacity, self._capacity.get(block.storage, 0))
             self._capacity[block.storage] = most
-        self.tensors = {n: self._parameter(n, v, tensors) for n, v in program.tensors.items()}
-        self._flat = {n: t.view(-1) for n, t in self.tensors.items()}
         self._parameters = {
             program.buffer_of(int(_first(v.buffer))).base: n for n, v in program.tensors.items()
         }
-        unknown = set(tensors) - set(program.tensors)
-        if unknown:
-            known = ", ".join(program.tensors)
-            raise UsageError(f"`{program.name}` has no tensor `{min(unknown)}`; it has {known}")
+        self.tensors: dict[str, torch.Tensor] = {}
+        """The tensor of every parameter, as the caller gave it."""
+        self._flat: dict[str, torch.Tensor] = {}
 
-    def _parameter(
-        self, name: str, view: View, tensors: Mapping[str, torch.Tensor]
-    ) -> torch.Tensor:
+    def adopt(self, given: Mapping[str, torch.Tensor]) -> None:
+        """Use these tensors; others stay as they were, or are made here and filled with zeros.
+
+        Raises UsageError for what the plan does not fit, and then changes nothing.
+        """
+        program = self._program
+        unknown = [name for name in given if name not in program.tensors]
+        if unknown:
+            known = ", ".join(program.tensors) or "none"
+            raise UsageError(f"`{program.name}` has no tensor `{unknown[0]}`; it has {known}")
+        for name, tensor in given.items():
+            self._check(name, program.tensors[name], tensor)
+        tensors = {name: self._tensor(name, view, given) for name, view in program.tensors.items()}
+        self._refuse_overlap(tensors)
+        self.tensors = tensors
+        # Detached: operations write in place into leaves that require gradients, too.
+        self._flat = {name: tensor.detach().view(-1) for name, tensor in tensors.items()}
+
+    def _tensor(self, name: str, view: View, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        found = given.get(name, self.tensors.get(name))
+        return self._zeros(shape_of(view), view.dtype) if found is None else found
+
+    def _check(self, name: str, view: View, tensor: object) -> None:
+        if not isinstance(tensor, torch.Tensor):
+            raise UsageError(f"`{name}` is a {type(tensor).__name__}; give a torch.Tensor")
+        if hasattr(tensor, "to_local"):
+            raise UsageError(f"tensor `{name}` is a DTensor; give this rank's part, .to_local()")
         shape, dtype = shape_of(view), torch_dtype(view.dtype)
-        given = tensors.get(name)
-        if given is None:
-            return torch.zeros(shape, dtype=dtype, device=self._device)
-        if given.dtype != dtype or tuple(given.shape) != shape:
+        if tensor.dtype != dtype or tuple(tensor.shape) != shape:
             raise UsageError(
-                f"tensor `{name}` is {str(given.dtype).removeprefix('torch.')} "
-                f"{list(given.shape)}, the plan needs {view.dtype} {list(shape)}"
+                f"tensor `{name}` is {str(tensor.dtype).removeprefix('torch.')} "
+                f"{list(tensor.shape)}, the plan needs {view.dtype} {list(shape)}"
             )
-        if not given.is_contiguous():
-            raise UsageError(f"tensor `{name}` must be contiguous")
-        if given.device.type != self._device.type:
-            raise UsageError(f"tensor `{name}` is on {given.device}, the group on {self._device}")
-        return given.detach()
+        if tensor.layout != torch.strided or not tensor.is_contiguous():
+            raise UsageError(
+                f"tensor `{name}` is not contiguous; give one that is, as x.contiguous() makes, "
+                "and copy the result back if x itself is wanted"
+            )
+        if tensor.is_conj() or tensor.is_neg():
+            raise UsageError(f"tensor `{name}` is a lazy view; give x.resolve_conj().resolve_neg()")
+        here = self._device
+        if tensor.device.type != here.type or here.index not in (None, tensor.device.index):
+            raise UsageError(
+                f"tensor `{name}` is on {tensor.device}, the Executor on {here}; move it, or give "
+                "the Executor another device="
+            )
+
+    def _refuse_overlap(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The proof that nothing races takes two parameters for two tensors."""
+        spans = sorted((t.data_ptr(), t.data_ptr() + t.nbytes, n) for n, t in tensors.items())
+        spans = [span for span in spans if span[0] < span[1]]
+        if all(one[1] <= other[0] for one, other in pairwise(spans)):
+            return
+        written = self._written()
+        for (_, end, one), (start, _, other) in combinations(spans, 2):
+            if start < end and written & {one, other}:
+                raise UsageError(
+                    f"tensors `{one}` and `{other}` share memory; the plan was checked for "
+                    "tensors apart, so give a copy of one"
+                )
+
+    def _written(self) -> set[str]:
+        """Parameters that this rank writes."""
+        operands = self._program.operands
+        numbers = set(operands.buffer[operands.access > 0].tolist())
+        return {name for base, name in self._parameters.items() if base in numbers}
 
     def view(self, operand: int) -> torch.Tensor:
         """The elements of one operand, flat, or in the shape that the operation needs."""
@@ -97,8 +142,11 @@ class Memory:
         return self._temps[key]
 
     def _temp(self, block: BufferBlock) -> torch.Tensor:
-        size = self._capacity[block.storage]
-        return torch.zeros(size, dtype=torch_dtype(block.dtype), device=self._device)
+        return self._zeros((self._capacity[block.storage],), block.dtype)
+
+    def _zeros(self, shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
+        with torch.inference_mode(False):  # else a later run outside that mode could not write it
+            return torch.zeros(shape, dtype=torch_dtype(dtype), device=self._device)
 
 
 def _first(value: object) -> int:

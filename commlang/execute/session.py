@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import os
 import platform
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,9 +18,10 @@ from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
 from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
-from commlang.execute.story import Story
+from commlang.execute.story import AFTER, Story
 
 if TYPE_CHECKING:
+    from commlang.execute.environment import RankInfo
     from commlang.execute.rank import RankContext
     from commlang.execute.settings import Settings
     from commlang.execute.world import World
@@ -51,34 +51,44 @@ class Outcome:
 
 def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome:
     """Join, bind, run once and check every contract on the real data, then run again for time."""
-    with context.join(backend=settings.backend, device=settings.device) as world:
-        if world.world_size != plan.world:
-            raise UsageError(f"the plan is for {plan.world} ranks, {world.world_size} were started")
+    with context.join(backend=settings.backend, device=_device(settings, context.info)) as world:
         context.follow(Story(plan).narrator)
+        context.position[0] = AFTER
         externs = {name: load_callable(target) for name, target in settings.externs}
-        timeout = timedelta(seconds=max(settings.timeout, 1.0) * 2)
-        with Executor(
-            plan, device=world.device, externs=externs, stand_in=True, timeout=timeout
-        ) as executor:
+        with Executor(plan, device=world.device, externs=externs, stand_in=True) as executor:
             executor.position = context.position
             result = _run(executor, plan, settings, world)
         return _collect(result, world)
 
 
+def _device(settings: Settings, info: RankInfo) -> str:
+    """The device, where nobody asked for one: CUDA if all ranks of this node get one each."""
+    if settings.device != "auto":
+        return settings.device
+    wanted = settings.backend == "auto" or "nccl" in settings.backend
+    return "cuda" if wanted and torch.cuda.device_count() >= (info.local_world_size or 1) else "cpu"
+
+
 def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> RankResult:
-    filler = Filler(plan, settings.seed, world.device)
-    initial = filler.tensors(world.rank)
-    tensors = {name: tensor.clone() for name, tensor in initial.items()}
-    executor.run(**tensors)
-    final = final_tensors(tensors, needs_final(plan.definition), executor.group)
-    contracts = check_contracts(plan, world.rank, filler.initial, final)
+    data = Filler(plan, settings.seed, world.device)
+
+    def initial(rank: int, name: str) -> torch.Tensor:
+        executor.position[0] += 1  # making data takes a while, and is progress
+        return data.initial(rank, name)
+
+    entry = data.tensors(world.rank)
+    tensors = {name: tensor.clone() for name, tensor in entry.items()}
+    executor.bind(**tensors)
 
     def refill() -> None:
         for name, tensor in tensors.items():
-            tensor.copy_(initial[name])
+            tensor.copy_(entry[name])
 
-    measure(executor, settings.warmup, refill, first=1)
-    times = measure(executor, settings.iterations, refill, first=1 + settings.warmup)
+    measure(executor, 1, refill, first=1)
+    final = final_tensors(tensors, needs_final(plan.definition), executor.group)
+    contracts = check_contracts(plan, world.rank, initial, final)
+    measure(executor, settings.warmup, refill, first=2)
+    times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
     return RankResult(world.rank, platform.node(), times, contracts)
 
 
@@ -97,15 +107,14 @@ def load_callable(target: str) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     if not module or not name:
         raise UsageError(f"--extern NAME={target}: write NAME=package.module:function")
+    # An installed command does not look into the working directory, where such modules mostly are.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"cannot load {target}: {error}") from None
+        raise UsageError(f"--extern: cannot load {target}: {error}") from None
     if not callable(found):
-        raise UsageError(f"{target} is not callable")
+        raise UsageError(f"--extern: {target} is not callable")
     return found
 
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

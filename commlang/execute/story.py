@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from commlang.program import Program
 
 
-class Story:
-    """Statements and waits by (rank, position); built from the plan only when it is asked.
+TURN = 1 << 32
+"""Position n of run t is at t * TURN + n; runs count from 1, and 0 is what comes before them."""
+AFTER = 1 << 31
+"""From here on, positions of a run are those of what follows its statements: any rank's alike."""
 
-    A position counts actions over all repetitions: `position % len(actions)` is the action.
-    """
+
+_BETWEEN = {0: "the making of its data", 1: "the check of the contracts"}
+
+
+class Story:
+    """Statements and waits by (rank, position); built from the plan only when it is asked."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -65,24 +71,27 @@ class Story:
 
     def describe(self, rank: int, position: int) -> str:
         """The statement that a rank is at, with its place in the file."""
-        actions = self._actions(rank)
-        row = actions[position % len(actions)].row
+        turn, number = divmod(position, TURN)
+        if number >= AFTER:
+            return _BETWEEN.get(turn, f"the end of run {turn}")
+        row = self._actions(rank)[number].row
         site = self._program.site_of(row)
         line, column = site.source.position(site.span.start)
         return f"`{self._program.text(row)}` ({site.source.path}:{line}:{column})"
 
     def awaits(self, rank: int, position: int) -> Sequence[tuple[int, int]]:
         """Whom a rank waits for, and at which position each of them does its part."""
-        actions = self._actions(rank)
-        turn, number = divmod(position, len(actions))
-        action = actions[number]
+        turn, number = divmod(position, TURN)
+        if number >= AFTER:
+            return [(peer, turn * TURN + AFTER) for peer in range(self._plan.world)]
+        action = self._actions(rank)[number]
         if action.act is Act.START:
             return ()
         needed: dict[int, int] = {}
         for row in action.rows:
             for other in self._others(row):
                 peer = int(self._program.rank[other])
-                at = turn * len(self._actions(peer)) + self._starts(peer)[other]
+                at = turn * TURN + self._starts(peer)[other]
                 needed[peer] = max(needed.get(peer, 0), at)
         return sorted(needed.items())
 

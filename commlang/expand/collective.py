@@ -106,7 +106,9 @@ def _rooted_list(call: Sizes) -> tuple[Operand, ...]:
     others = arrays.logical_not(is_root)
     if arrays.anywhere(others):
         hint = f"torch refuses that; write `if rank == …:` around, with no `{name}` in `else`"
-        call.fail(name, "CL102", f"`{name}` is given on a rank that is not `{end}`", others, hint=hint)
+        call.fail(
+            name, "CL102", f"`{name}` is given on a rank that is not `{end}`", others, hint=hint
+        )
     view, count = call.listed(name)
     call.same_dtype("tensor", name, tensor, view)
     owner = np.repeat(np.arange(call.scope.lanes), arrays.broadcast(count, call.scope.lanes))
@@ -124,19 +126,17 @@ def _rooted_list(call: Sizes) -> tuple[Operand, ...]:
 def _gathered(call: Sizes) -> tuple[Operand, ...]:
     """all_gather and reduce_scatter, with a list on the long side or one tensor."""
     output, source = call.pair()
-    long, short = (
-        (output, source) if call.operation.kind is Kind.ALL_GATHER else (source, output)
-    )
+    long, short = (output, source) if call.operation.kind is Kind.ALL_GATHER else (source, output)
     piece: View = call.values[short]
     whole = call.values[long]
     if isinstance(whole, View):
         wrong = whole.numel != arrays.multiply(piece.numel, call.group.length)
         _refuse(call, long, short, wrong, whole, piece)
         flat, count = whole, None
-        call.same_dtype(output, source, piece, whole)
+        call.same_dtype(short, long, piece, whole)
     else:
         flat, count = call.listed(long)
-        call.same_dtype(output, source, piece, flat)
+        call.same_dtype(short, long, piece, flat)
         entry = call.own_entry(whole)
         wrong = entry.numel != piece.numel
         if arrays.anywhere(wrong):
@@ -149,9 +149,7 @@ def _gathered(call: Sizes) -> tuple[Operand, ...]:
     return Operand(piece, Access.WRITE), Operand(flat, Access.READ, count)
 
 
-def _refuse(
-    call: Sizes, long: str, short: str, wrong: Bool, whole: View, piece: View
-) -> None:
+def _refuse(call: Sizes, long: str, short: str, wrong: Bool, whole: View, piece: View) -> None:
     if arrays.anywhere(wrong):
         lane = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
         sizes = [arrays.lane(v, lane) for v in (whole.numel, call.group.length, piece.numel)]
@@ -215,7 +213,9 @@ def _split(call: Sizes, name: str, view: View, splits: str, access: Access) -> O
     wrong = given != rows
     if arrays.anywhere(wrong):
         lane = int(np.argmax(wrong))
-        text = f"`{splits}` sums to {int(given[lane])}, dim 0 of `{name}` is {arrays.lane(rows, lane)}"
+        text = (
+            f"`{splits}` sums to {int(given[lane])}, dim 0 of `{name}` is {arrays.lane(rows, lane)}"
+        )
         call.fail(splits, "CL112", text, wrong)
     per_row = arrays.broadcast(row, lanes)[owner]
     offset = arrays.broadcast(view.offset, lanes)[owner] + start * per_row
@@ -245,4 +245,3 @@ def _split_sizes(call: Sizes, name: str, expected: int) -> Any:
     if part.size and int(part.min()) < 0:
         call.fail(name, "CL112", f"`{name}` holds a negative size")
     return part
-

@@ -251,7 +251,9 @@ class Expressions:
 
     def _contains(self, node: ast.Expr, member: Value, sequence: Value, scope: Scope) -> Bool:
         if not isinstance(sequence, SEQUENCES) or not is_int(member):
-            message = f"`in` needs an int and a list, not {describe(member)} and {describe(sequence)}"
+            message = (
+                f"`in` needs an int and a list, not {describe(member)} and {describe(sequence)}"
+            )
             fail(scope, node, "CL103", message)
         if isinstance(sequence, Group):
             table = sequence.table
@@ -436,7 +438,9 @@ class Expressions:
         if arrays.anywhere(outside):
             text = scope.frame.module.source.excerpt(node.base.span)
             message = f"`.{name}` on a rank that is not in `{text}`"
-            fail(scope, node, "CL118", message, lanes=outside, hint=f"guard it: `if rank in {text}:`")
+            fail(
+                scope, node, "CL118", message, lanes=outside, hint=f"guard it: `if rank in {text}:`"
+            )
         if name == "index":
             return index
         step = 1 if name == "next" else -1
@@ -543,7 +547,13 @@ def _wrap(sub: Any, node: ast.Expr | ast.Slice, shape: tuple[Int, ...], dim: int
 
 
 def _from_end(value: Any, node: ast.Expr | None, length: Int) -> Any:
-    if isinstance(node, ast.Unary) and node.op == "-" and isinstance(node.operand, ast.Number):
-        return length + value
-    return value
-
+    if not (
+        isinstance(node, ast.Unary) and node.op == "-" and isinstance(node.operand, ast.Number)
+    ):
+        return value
+    before = length + value < 0
+    if arrays.anywhere(before):
+        lane = int(np.argmax(before))
+        message = f"index {value} is out of range for length {arrays.lane(length, lane)}"
+        raise views.ViewFault(message, before)
+    return length + value

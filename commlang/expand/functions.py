@@ -129,6 +129,8 @@ def _sum(call: _Call, args: list[Value]) -> Value:
     sequence = call.listed(args[0])
     if isinstance(sequence, Ragged) and (is_int(sequence.flat) or is_bool(sequence.flat)):
         if isinstance(sequence.flat, np.ndarray):
+            if arrays.magnitude(sequence.flat) * arrays.top(sequence.length) >= arrays.LIMIT:
+                raise arrays.ArithmeticFault("the sum is too large for a 64-bit integer")
             ends = np.concatenate([[0], np.cumsum(sequence.flat[sequence.index], dtype=np.int64)])
             return arrays.squeeze(ends[sequence.first + sequence.length] - ends[sequence.first])
         return arrays.multiply(int(sequence.flat), sequence.length)
@@ -140,7 +142,7 @@ def _sum(call: _Call, args: list[Value]) -> Value:
             continue
         if not is_int(value) and not is_bool(value):
             call.fail(f"needs a list of ints, not of {describe(value)}")
-        result = result + value * live if live is not True else result + value
+        result = arrays.add(result, value * live if live is not True else value)
     return result
 
 

@@ -133,18 +133,19 @@ def checked_rank(
     ranks = ev.frame_ranks(scope)
     within = Group(group.gid, group.table, group.gid) if name.startswith("group_") else ranks
     size = within.length
+    what = name if " " in name else f"`{name}`"
     bad = (value < 0) | (value >= size)
     if arrays.anywhere(bad):
         lane = int(np.argmax(bad)) if isinstance(bad, np.ndarray) else 0
         rank, many = arrays.lane(value, lane), arrays.lane(size, lane)
-        message = f"`{name}` is rank {rank}, but the ranks are 0 to {many - 1}"
+        message = f"{what} is rank {rank}, but the ranks are 0 to {many - 1}"
         hint = "a rank does not wrap round; write `% world`, or `ranks.next` and `ranks.prev`"
         fail(scope, node, "CL116", message, lanes=bad, hint=hint)
     world = within.table.member(within.gid, value)
     outside = group.table.position(group.gid, world) < 0
     if arrays.anywhere(outside):
         lane = int(np.argmax(outside)) if isinstance(outside, np.ndarray) else 0
-        message = f"`{name}` is rank {arrays.lane(value, lane)}, which is not in the group"
+        message = f"{what} is rank {arrays.lane(value, lane)}, which is not in the group"
         hint = "ranks are those of the pattern, also with `group=`; `g[i]` is member i of g"
         fail(scope, node, "CL116", message, lanes=outside, hint=hint)
     return world
@@ -311,4 +312,3 @@ def _half(
 
 def _on(value: Int, lanes: Any) -> Int:
     return value[lanes] if isinstance(value, np.ndarray) else value
-

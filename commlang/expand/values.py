@@ -327,7 +327,9 @@ def choose(options: tuple[Value, ...], i: Array) -> Value:
         return replace(options[0], gid=choose(tuple(o.gid for o in options), i))
     if all(isinstance(o, SEQUENCES) for o in options):
         return Chosen(options, i)
-    if all(isinstance(o, tuple) and len(o) == len(first) for o in options):
+    if isinstance(first, tuple) and all(
+        isinstance(o, tuple) and len(o) == len(first) for o in options
+    ):
         return tuple(choose(parts, i) for parts in zip(*options, strict=True))
     raise CannotMix
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commlang.program.points import Points
 
 _MAX_LEVELS = 20_000
-_SEARCH = 2_000_000
+_SEARCH = 500_000
 """How many edges the search for a shorter cycle may look at."""
 
 
@@ -35,14 +35,22 @@ class _Graph:
 
 
 def find_cycle(points: Points, edges: Edges) -> list[int] | None:
-    """The stored edges of a short cycle, in order, or None if there is no cycle."""
+    """The stored edges of a short cycle, in order, or None if there is no cycle.
+
+    The cycle is one that a hanging run shows: every wait in it has begun.
+    """
     graph = _graph(points, edges)
     stuck = _peel(graph)
     if stuck is None:
-        stuck = _components(graph, edges)
+        stuck = _never_reached(graph, edges)
     if not stuck.any():
         return None
-    return _short_cycle(graph, stuck, edges)
+    begun = _begun(graph, stuck, edges, points.count)
+    pointer = np.searchsorted(edges.source[begun], np.arange(edges.count + 1))
+    follows = graph.follows & stuck
+    follows[:-1] &= stuck[1:]
+    narrow = _Graph(edges.count, pointer, edges.target[begun], follows)
+    return begun[_short_cycle(narrow, stuck)].tolist()
 
 
 def point_levels(points: Points, edges: Edges) -> Array:
@@ -90,23 +98,49 @@ def _successors(graph: _Graph, nodes: Array) -> Array:
     return np.concatenate([graph.target[slots], nodes[graph.follows[nodes]] + 1])
 
 
-def _components(graph: _Graph, edges: Edges) -> Array:
-    """Nodes of strong components with more than one node."""
+def _successors_of(graph: _Graph, node: int) -> list[int]:
+    found: list[int] = graph.target[graph.pointer[node] : graph.pointer[node + 1]].tolist()
+    return [*found, node + 1] if graph.follows[node] else found
+
+
+def _never_reached(graph: _Graph, edges: Edges) -> Array:
+    """Nodes of strong components with more than one node, and all that comes after them."""
     from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
 
     chain = np.flatnonzero(graph.follows)
     source = np.concatenate([edges.source, chain]).astype(np.int32)
     target = np.concatenate([edges.target, chain + 1]).astype(np.int32)
-    ones = np.ones(len(source), dtype=np.int8)
-    matrix = coo_matrix((ones, (source, target)), shape=(graph.count, graph.count)).tocsr()
+    size = graph.count + 1  # one node more, from which the search starts
+    matrix = coo_matrix((np.ones(len(source), np.int8), (source, target)), (size, size)).tocsr()
     count, label = connected_components(matrix, directed=True, connection="strong")
-    return np.bincount(label, minlength=count)[label] > 1
+    many = np.flatnonzero(np.bincount(label, minlength=count)[label] > 1)
+    source = np.concatenate([source, np.full(len(many), graph.count, dtype=np.int32)])
+    target = np.concatenate([target, many.astype(np.int32)])
+    matrix = coo_matrix((np.ones(len(source), np.int8), (source, target)), (size, size)).tocsr()
+    reached: Array = breadth_first_order(matrix, graph.count, return_predecessors=False)
+    stuck = np.zeros(size, dtype=np.bool_)
+    stuck[reached] = True
+    return stuck[:-1]
 
 
-def _short_cycle(graph: _Graph, stuck: Array, edges: Edges) -> list[int]:
+def _begun(graph: _Graph, stuck: Array, edges: Edges, points: int) -> Array:
+    """Edges among stuck nodes, but of waits for other ranks only those that have begun.
+
+    Those end at a point before which their own rank is not stuck.
+    """
+    inside = stuck[edges.source] & stuck[edges.target]
+    local = (edges.cause < 0) & (edges.effect < 0)
+    behind = np.zeros(graph.count, dtype=np.bool_)
+    behind[1:] = graph.follows[:-1] & stuck[:-1]
+    behind[edges.target[inside & local]] = True
+    hub = edges.target >= points
+    return np.flatnonzero(inside & (local | hub | ~behind[edges.target]))
+
+
+def _short_cycle(graph: _Graph, stuck: Array) -> list[int]:
     """Breadth-first searches from the nodes of one cycle, for the shortest that passes there."""
-    nodes = _any_cycle(stuck, edges, graph)
+    nodes = _any_cycle(stuck, graph)
     budget = _SEARCH
     best = nodes
     for start in nodes:
@@ -119,13 +153,12 @@ def _short_cycle(graph: _Graph, stuck: Array, edges: Edges) -> list[int]:
     return _edges_of(graph, best)
 
 
-def _any_cycle(stuck: Array, edges: Edges, graph: _Graph) -> list[int]:
+def _any_cycle(stuck: Array, graph: _Graph) -> list[int]:
     """Walk from predecessor to predecessor among the stuck nodes until one comes again."""
-    inside = stuck[edges.source] & stuck[edges.target]
     before = np.full(graph.count, -1, dtype=np.int64)
-    chain = np.flatnonzero(graph.follows[:-1] & stuck[:-1] & stuck[1:])
+    before[graph.target] = np.repeat(np.arange(graph.count), np.diff(graph.pointer))
+    chain = np.flatnonzero(graph.follows)
     before[chain + 1] = chain
-    before[edges.target[inside]] = edges.source[inside]
     node = int(np.flatnonzero(stuck & (before >= 0))[0])
     seen: dict[int, int] = {}
     walk: list[int] = []
@@ -146,7 +179,7 @@ def _through(graph: _Graph, stuck: Array, start: int, limit: int) -> tuple[list[
         node = queue.popleft()
         if depth[node] + 1 >= limit:
             return None, looked
-        for successor in _successors(graph, np.array([node])).tolist():
+        for successor in _successors_of(graph, node):
             looked += 1
             if successor == start:
                 path = [node]

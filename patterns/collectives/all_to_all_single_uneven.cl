@@ -8,8 +8,8 @@ pattern main(
     The table is known to all ranks, so commlang can tell that what each of them expects is what
     the others send. Where it is not known beforehand, exchange it first.
     """
-    let start(s, d) = sum(counts[s, e] for e in range(d))     # where rank s keeps what is for d
-    ensure got == concat((old(x) @ s)[start(s, rank):start(s, rank + 1)] for s in ranks)
+    let start(s, d) = sum(counts[s, e] for e in range(d))  # where rank s keeps what is for d
+    ensure got == concat((old(x) @ s)[start(s, rank) : start(s, rank + 1)] for s in ranks)
 
     let come = [counts[s, rank] for s in ranks]
     let go = [counts[rank, d] for d in ranks]

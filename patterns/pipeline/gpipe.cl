@@ -3,7 +3,10 @@ extern forward(act: read bfloat16[b, h], out: write bfloat16[b, h], m: int):
     cost 1ms
 
 extern backward(
-    act: read bfloat16[b, h], dout: read bfloat16[b, h], din: write bfloat16[b, h], m: int
+    act: read bfloat16[b, h],
+    dout: read bfloat16[b, h],
+    din: write bfloat16[b, h],
+    m: int,
 ):
     """From the gradient of the stage's output to that of its input."""
     cost 2ms
@@ -12,10 +15,13 @@ pattern gpipe(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
     """GPipe: all micro-batches forward through the stages, then all of them backward.
 
     Every rank is one stage of the model and keeps the inputs of all micro-batches until their
-    backward. The bubble, in which it idles, is world - 1 of the micro + world - 1 turns.
-    Source: Huang and others, GPipe, NeurIPS 2019.
+    backward. The bubble, in which it idles, is world - 1 of the micro + world - 1 turns. To each
+    neighbour it sends b h elements per micro-batch: activations down, gradients up.
+    Source: Huang and others, GPipe: efficient training of giant neural networks using pipeline
+    parallelism, NeurIPS 2019.
     """
-    preset gpt: world = 8, micro = 32, b = 2048, h = 12Ki
+    ensure x == old(x)
+    preset gpt: world = 8, micro = 32, b = 2Ki, h = 12Ki
 
     let first = rank == 0
     let last = rank == world - 1
@@ -35,7 +41,7 @@ pattern gpipe(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
 
     for m in reversed(range(micro)):
         if last:
-            fill(dout, 1)                                # the gradient of the loss itself
+            fill(dout, 1)  # the gradient of the loss itself
         else:
             recv(dout, src=ranks.next)
         backward(act[m], dout, din, m)

@@ -3,7 +3,10 @@ extern forward(act: read bfloat16[b, h], out: write bfloat16[b, h], m: int):
     cost 1ms
 
 extern backward(
-    act: read bfloat16[b, h], dout: read bfloat16[b, h], din: write bfloat16[b, h], m: int
+    act: read bfloat16[b, h],
+    dout: read bfloat16[b, h],
+    din: write bfloat16[b, h],
+    m: int,
 ):
     """From the gradient of the stage's output to that of its input."""
     cost 2ms
@@ -11,16 +14,18 @@ extern backward(
 pattern one_f_one_b(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
     """1F1B: after a warm-up, every rank does one forward, one backward, in turn.
 
-    The bubble is that of GPipe, but a backward comes as soon as it can, so that a rank keeps the
-    inputs of at most world - rank micro-batches. Between neighbours, an activation on its way down
-    crosses a gradient on its way up: only in one `parallel:` do they not wait for each other.
+    The bubble and the bytes are those of GPipe, but a backward comes as soon as it can, so that a
+    rank keeps the inputs of at most world - rank micro-batches. Between neighbours, an activation
+    on its way down crosses a gradient on its way up: only in one `parallel:` do they not wait for
+    each other.
     Source: Narayanan and others, Memory-efficient pipeline-parallel DNN training, ICML 2021.
     """
-    preset gpt: world = 8, micro = 32, b = 2048, h = 12Ki
+    ensure x == old(x)
+    preset gpt: world = 8, micro = 32, b = 2Ki, h = 12Ki
 
     let first = rank == 0
     let last = rank == world - 1
-    let warm = min(world - 1 - rank, micro)              # forwards before the first backward
+    let warm = min(world - 1 - rank, micro)  # forwards before the first backward
     temp act: bfloat16[warm + 1, b, h]
     temp out: bfloat16[b, h]
     temp din: bfloat16[b, h]
@@ -28,10 +33,10 @@ pattern one_f_one_b(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
     let slot(m) = act[m % (warm + 1)]
 
     for k in range(warm + micro):
-        let m = k - warm                                 # the micro-batch that goes backward
+        let m = k - warm                   # the micro-batch that goes backward
         parallel:
             if m > 0 and not first:
-                send(din, dst=ranks.prev)                # of m - 1
+                send(din, dst=ranks.prev)  # of m - 1
             if k < micro and not first:
                 recv(slot(k), src=ranks.prev)
         if k < micro:
@@ -45,7 +50,7 @@ pattern one_f_one_b(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
                 recv(dout, src=ranks.next)
         if m >= 0:
             if last:
-                fill(dout, 1)                            # the gradient of the loss itself
+                fill(dout, 1)              # the gradient of the loss itself
             backward(slot(m), dout, din, m)
     if not first:
         send(din, dst=ranks.prev)

@@ -1,5 +1,9 @@
 pattern pairwise_reduce_scatter(
-    part: float32[share(n, world, rank)], x: float32[n], n = 1Mi, op = sum
+    part: dtype[share(n, world, rank)],
+    x: dtype[n],
+    n = 1Mi,
+    op = sum,
+    dtype = float32,
 ):
     """Reduce-scatter in pairs: every rank sends each other its part, and adds up what comes in.
 
@@ -9,6 +13,7 @@ pattern pairwise_reduce_scatter(
     in MPICH, IJHPCA 2005.
     """
     ensure part == op((old(x) @ r).chunks(world)[rank] for r in ranks)
+    ensure x == old(x)
     preset dgx: world = 8, n = 256Mi
 
     let parts = x.chunks(world)

@@ -1,4 +1,4 @@
-pattern recursive_doubling_all_reduce(x: float32[n], n = 4Ki, op = sum):
+pattern recursive_doubling_all_reduce(x: dtype[n], n = 4Ki, op = sum, dtype = float32):
     """All-reduce by doubling: partners swap and add all they have, ever farther apart.
 
     log2(world) steps of n elements: the fewest steps there can be, and more bytes than need be.
@@ -10,6 +10,7 @@ pattern recursive_doubling_all_reduce(x: float32[n], n = 4Ki, op = sum):
     ensure x == op(old(x) @ r for r in ranks)
 
     temp inbox: like x
+
     for k in range(log2(world)):
         parallel for r in ranks:
             x @ r -> inbox @ (r ^ (1 << k))

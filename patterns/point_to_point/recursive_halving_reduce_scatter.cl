@@ -1,5 +1,9 @@
 pattern recursive_halving_reduce_scatter(
-    part: float32[share(n, world, rank)], x: float32[n], n = 1Mi, op = sum
+    part: dtype[share(n, world, rank)],
+    x: dtype[n],
+    n = 1Mi,
+    op = sum,
+    dtype = float32,
 ):
     """Reduce-scatter by halving: partners split what is left between them, then part for good.
 
@@ -10,10 +14,11 @@ pattern recursive_halving_reduce_scatter(
     """
     require world == 1 << log2(world), "every rank needs a partner in each step: a power of two"
     ensure part == op((old(x) @ r).chunks(world)[rank] for r in ranks)
+    ensure x == old(x)
 
     temp work: like x
     let parts = work.chunks(world)
-    let block(r, d) = parts[r // d * d:r // d * d + d]   # the d parts that rank r's group keeps
+    let block(r, d) = parts[r // d * d : r // d * d + d]  # the d parts that rank r's group keeps
 
     x -> work
     for k in reversed(range(log2(world))):

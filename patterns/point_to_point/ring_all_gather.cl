@@ -1,4 +1,9 @@
-pattern ring_all_gather(whole: float32[n], part: float32[share(n, world, rank)], n = 1Mi):
+pattern ring_all_gather(
+    whole: dtype[n],
+    part: dtype[share(n, world, rank)],
+    n = 1Mi,
+    dtype = float32,
+):
     """All-gather around a ring: pass on to the next rank what came from the previous one.
 
     world - 1 steps of n / world elements: no rank receives a byte twice. The parts may differ in

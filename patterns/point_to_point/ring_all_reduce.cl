@@ -1,9 +1,10 @@
-pattern ring_all_reduce(x: float32[n], n = 1Mi, op = sum):
+pattern ring_all_reduce(x: dtype[n], n = 1Mi, op = sum, dtype = float32):
     """All-reduce around a ring: sum the parts on their way round, then pass the sums round.
 
-    2 (world - 1) steps. A rank sends 2 (world - 1) / world of its data in all, the least that is
-    possible, and talks to its two neighbours only: the choice for large tensors.
-    Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, JPDC 2009.
+    2 (world - 1) steps of n / world elements. A rank sends 2 (world - 1) / world of its data in
+    all, the least that is possible, and talks to its two neighbours only: for large tensors.
+    Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+    workstations, JPDC 2009.
     """
     ensure x == op(old(x) @ r for r in ranks)
     preset dgx: world = 8, n = 256Mi

@@ -3,7 +3,10 @@ extern forward(weights: read bfloat16[p], act: update bfloat16[b, h], i: int):
     cost 1ms
 
 extern backward(
-    weights: read bfloat16[p], dact: update bfloat16[b, h], grad: write bfloat16[p], i: int
+    weights: read bfloat16[p],
+    dact: update bfloat16[b, h],
+    grad: write bfloat16[p],
+    i: int,
 ):
     """From the gradient of the output of layer i to those of its input and of its weights."""
     cost 2ms
@@ -22,15 +25,18 @@ pattern fsdp_step(
     A layer's weights are gathered just before it is computed and dropped after it; its gradients
     are averaged and scattered. Both overlap with computing: while layer i is computed, the weights
     of the next one come in and the gradients of the one before go out. Two layers' worth of
-    buffers is all that is whole at any time.
-    Source: Rajbhandari and others, ZeRO, SC 2020; Zhao and others, PyTorch FSDP, VLDB 2023.
+    buffers is all that is whole at any time. For each layer a rank sends up to three times
+    (world - 1) / world of p elements: half as many again as when all have all weights.
+    Source: Rajbhandari and others, ZeRO: memory optimizations toward training trillion parameter
+    models, SC 2020; Zhao and others, PyTorch FSDP: experiences on scaling fully sharded data
+    parallel, VLDB 2023.
     """
     require p % world == 0, "shards have one length: pad the layers"
     ensure shard == old(shard)
-    preset llama_7b: world = 8, layers = 32, p = 193M, b = 4Ki, h = 4Ki
+    preset llama_7b: world = 8, layers = 32, p = 193Mi, b = 4Ki, h = 4Ki
 
     temp weights: bfloat16[2, p]
-    temp whole: bfloat16[2, p]                           # gradients, before they are scattered
+    temp whole: bfloat16[2, p]  # gradients, before they are scattered
 
     gathered = async all_gather_single(weights[0], shard[0])
     for i in range(layers):
@@ -39,10 +45,10 @@ pattern fsdp_step(
             gathered = async all_gather_single(weights[(i + 1) % 2], shard[i + 1])
         forward(weights[i % 2], act, i)
 
-    fill(act, 1)                                         # from here on: the gradient of the loss
+    fill(act, 1)  # from here on: the gradient of the loss
     for i in reversed(range(layers)):
         wait(gathered)
-        if 0 < i < layers - 1:                           # the last two layers are still there
+        if 0 < i < layers - 1:  # the last two layers are still there
             gathered = async all_gather_single(weights[(i - 1) % 2], shard[i - 1])
         if i + 2 < layers:
             wait(scattered[i + 2])

@@ -1,16 +1,26 @@
 extern attend(q: read bfloat16[s, h], kv: read bfloat16[2, s, h], acc: update bfloat16[s, h]):
-    """Attention of q over one block of keys and values, merged into acc."""
+    """Attention of q over one block of keys and values, merged into acc.
+
+    What the softmax needs from block to block, a maximum and a sum per row, is kept by whoever
+    provides this.
+    """
     cost 1ms
 
 pattern ring_attention(
-    acc: bfloat16[s, h], q: bfloat16[s, h], kv: bfloat16[2, s, h], s = 256, h = 128
+    acc: bfloat16[s, h],
+    q: bfloat16[s, h],
+    kv: bfloat16[2, s, h],
+    s = 256,
+    h = 128,
 ):
     """Attention over a sequence that is spread over the ranks: keys and values go round.
 
     In each of world steps, a rank works on the block it has while it passes the block on and
-    receives the next. No rank ever holds more than two blocks, however long the sequence, and the
-    messages cost no time if a block's attention takes longer than its journey.
-    Source: Liu and others, Ring attention with blockwise transformers, ICLR 2024.
+    receives the next: world - 1 times 2 s h elements. No rank ever holds more than two blocks,
+    however long the sequence, and the messages cost no time if a block's attention takes longer
+    than its journey.
+    Source: Liu and others, Ring attention with blockwise transformers for near-infinite context,
+    ICLR 2024.
     """
     ensure q == old(q)
     ensure kv == old(kv)

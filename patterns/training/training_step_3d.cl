@@ -13,14 +13,16 @@ pattern training_step_3d(
 
     Tensor-parallel ranks speak most often and are neighbours on the last axis; stages send one
     activation forward and its gradient back for each micro-batch; replicas meet once, at the end.
+    For each micro-batch, b h elements go to either neighbour in the pipeline and, with one layer
+    to a stage, into two all-reduces among the shards; n gradients are averaged at the end.
     Source: Narayanan and others, Efficient large-scale language model training on GPU clusters
     using Megatron-LM, SC 2021.
     """
     require world == stages * replicas * shards, "the ranks must fill the cube"
     mesh pp = stages, dp = replicas, tp = shards
-    ensure grad == grad @ r for r in dp
+    ensure grad == avg(old(grad) @ r for r in dp)
     ensure act == act @ r for r in tp
-    preset gpt: world = 512, stages = 8, shards = 8, micro = 64, n = 300M, b = 2Ki, h = 12Ki
+    preset gpt_145b: world = 512, stages = 8, shards = 8, micro = 64, n = 2275M, b = 2Ki, h = 12Ki
 
     let first = pp.index == 0
     let last = pp.index == pp.size - 1

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from commlang.operations import Operation
 
+
 def is_tensor(param: ast.Param) -> bool:
     kind = param.type
     return kind is not None and kind.name != "int" and kind.shape is not None
@@ -113,9 +114,7 @@ def _communicate(
             raise Fault("strided")
 
 
-def _data(
-    event: Event, values: dict[str, Any], group: Group, me: int
-) -> list[tuple[Tensor, str]]:
+def _data(event: Event, values: dict[str, Any], group: Group, me: int) -> list[tuple[Tensor, str]]:
     """The data of a call, what it writes first."""
     size = len(group)
     if event.kind == "BARRIER":
@@ -133,16 +132,20 @@ def _data(
         if event.kind == "SCATTER":
             return [(values["tensor"], "write"), *((t, "read") for t in many)]
         return [*((t, "write") for t in many), (values["tensor"], "read")]
-    outs = next(values[n] for n in ("output", "output_tensor", "tensor_list",
-                                    "output_tensor_list") if n in values)
-    ins = next(values[n] for n in ("input", "input_tensor", "tensor", "input_list",
-                                   "input_tensor_list") if n in values)
+    outs = next(
+        values[n]
+        for n in ("output", "output_tensor", "tensor_list", "output_tensor_list")
+        if n in values
+    )
+    ins = next(
+        values[n]
+        for n in ("input", "input_tensor", "tensor", "input_list", "input_tensor_list")
+        if n in values
+    )
     if event.name == "all_to_all_single":
         splits = [values.get("output_split_sizes"), values.get("input_split_sizes")]
         if splits != [None, None]:
-            outs, ins = (
-                _split(t, s, size) for t, s in zip((outs, ins), splits, strict=True)
-            )
+            outs, ins = (_split(t, s, size) for t, s in zip((outs, ins), splits, strict=True))
         elif outs.index.size != ins.index.size or any(t.shape[0] % size for t in (outs, ins)):
             raise Fault("sizes differ")
     if event.kind != "ALL_TO_ALL":

@@ -48,7 +48,7 @@ def whole(value: Fraction) -> Any:
     return value.numerator if value.denominator == 1 else value
 
 
-def evaluate(node: Any, names: Names) -> Any:
+def evaluate(node: Any, names: Names) -> Any:  # noqa: C901 (one case per construct)
     """The value of an expression for the rank whose names these are."""
     match node:
         case ast.Name(_, name):
@@ -71,7 +71,7 @@ def evaluate(node: Any, names: Names) -> Any:
         case ast.Compare(_, ops, operands):
             values = [evaluate(operand, names) for operand in operands]
             pairs = zip(ops, values[:-1], values[1:], strict=True)
-            return all([COMPARE[op](a, b) for op, a, b in pairs])
+            return False not in [COMPARE[op](a, b) for op, a, b in pairs]
         case ast.Conditional(_, test, then, other):
             return evaluate(then if _bool(test, names) else other, names)
         case ast.ListExpr(_, parts):
@@ -85,8 +85,8 @@ def evaluate(node: Any, names: Names) -> Any:
         case ast.Call(_, ast.Attr(_, base, name), args, keywords):
             named = {k.name: evaluate(k.value, names) for k in keywords}
             return _method(evaluate(base, names), name, [evaluate(a, names) for a in args], named)
-        case ast.Call(_, func, args):
-            return _call(func.id, [evaluate(arg, names) for arg in args], names)
+        case ast.Call(_, ast.Name(_, name), args):
+            return _call(name, [evaluate(arg, names) for arg in args], names)
         case _:
             raise Fault(f"no value: {node}")
 
@@ -156,7 +156,7 @@ def _attribute(base: Any, name: str, names: Names) -> Any:
 
 
 def _index(node: Any, names: Names) -> Any:
-    base = evaluate(node.base, names)
+    base: Any = evaluate(node.base, names)
     if isinstance(base, Tensor):
         if len(node.subs) > len(base.shape):
             raise Fault("too many indices")
@@ -256,7 +256,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reversed": lambda v: items(v)[::-1],
     "enumerate": lambda v, start=0: [[i, x] for i, x in enumerate(items(v), start)],
     "zip": _zip,
-    "len": lambda v: v.shape[0] if isinstance(v, Tensor) else len(items(v)),
+    "len": lambda v: len(v.index) if isinstance(v, Tensor) else len(items(v)),
     "sum": lambda v: whole(Fraction(sum(items(v)))),
     "min": _extreme(min),
     "max": _extreme(max),

@@ -95,7 +95,11 @@ class Writer:
         lines: list[str] = []
         if main and self.random.random() < 0.3:
             a, b = self.new("g"), self.new("g")
-            lines.append(f"mesh {a} = world // gcd_, {b} = gcd_".replace("gcd_", self.pick("1", "world", "(2 - world % 2)")))
+            lines.append(
+                f"mesh {a} = world // gcd_, {b} = gcd_".replace(
+                    "gcd_", self.pick("1", "world", "(2 - world % 2)")
+                )
+            )
             names.groups += [a, b]
             names.lists += [a, b]
         lines += self.block(names, depth, nest="")
@@ -113,7 +117,10 @@ class Writer:
         pool = names.uniform if uniform else names.ints
         if depth <= 0 or self.random.random() < 0.25:
             return self.random.choice([*pool, *pool, "0", "1", "2", "3", "5"])
-        sub = lambda: self.int_(names, depth - 1, uniform=uniform)  # noqa: E731
+
+        def sub() -> str:
+            return self.int_(names, depth - 1, uniform=uniform)
+
         forms = [
             lambda: f"({sub()} {self.pick('+', '-', '*', '&', '|', '^')} {sub()})",
             lambda: f"({sub()} {self.pick('//', '%')} {self.pick('1', '2', '3', '-2')})",
@@ -160,7 +167,10 @@ class Writer:
         more = [
             lambda: compare,
             lambda: f"not ({compare})",
-            lambda: f"({compare} {self.pick('and', 'or')} {self.bool_(names, depth - 1, uniform=uniform)})",
+            lambda: (
+                f"({compare} {self.pick('and', 'or')} "
+                f"{self.bool_(names, depth - 1, uniform=uniform)})"
+            ),
             lambda: f"0 <= {a} < {b}",
         ]
         if not uniform:
@@ -174,8 +184,13 @@ class Writer:
     def list_(self, names: Names, depth: int = 2) -> str:
         if depth <= 0 or self.random.random() < 0.2:
             return self.random.choice([*names.lists, "range(3)", "[2, 0, 1]"])
-        sub = lambda: self.int_(names, depth - 1)  # noqa: E731
-        again = lambda: self.list_(names, depth - 1)  # noqa: E731
+
+        def sub() -> str:
+            return self.int_(names, depth - 1)
+
+        def again() -> str:
+            return self.list_(names, depth - 1)
+
         return self.random.choice(
             [
                 lambda: f"range(abs({sub()}) % 4)",
@@ -233,7 +248,10 @@ class Writer:
         base = self.random.choice(names.flat)
         if depth <= 0 or self.random.random() < 0.4:
             return base
-        index = lambda: self.int_(names, depth - 1)  # noqa: E731
+
+        def index() -> str:
+            return self.int_(names, depth - 1)
+
         a, b = (f"({index()}) % (len({base}) + 1)" for _ in "ab")
         square = self.random.choice(names.square)
         k = self.pick("world", "2", "3", f"(1 + abs({index()}) % 4)")
@@ -312,7 +330,9 @@ class Writer:
         )
 
     def compound(self, names: Names, depth: int, nest: str) -> list[str]:
-        inside = lambda n, s: [f"    {line}" for line in self.block(n, depth, s)]  # noqa: E731
+        def inside(n: Names, s: str) -> list[str]:
+            return [f"    {line}" for line in self.block(n, depth, s)]
+
         kind = self.random.randrange(6)
         if kind <= 1:
             head, inner = self.loop_over(names, 2, "i")
@@ -345,7 +365,10 @@ class Writer:
                 [f"compute(matmul=[{self.int_(names, 1)}, 2, 3])"],
                 [f"work({tensor}, {self.tensor(names)}, {self.int_(names, 1)})"],
                 [f"temp {name}: like {tensor}", f"{tensor} -> {name}"],
-                [f"temp {name}: like {tensor}", f"{tensor} -> {name}, op={self.pick('sum', 'max')}"],
+                [
+                    f"temp {name}: like {tensor}",
+                    f"{tensor} -> {name}, op={self.pick('sum', 'max')}",
+                ],
                 [f"let {name} = {tensor}", f"{name}[0:0] -> {self.tensor(names)}[0:0]"],
             ]
         )
@@ -412,7 +435,8 @@ class Writer:
             f"all_gather({chunks}, {chunks}[{group}.index]{on})",
             f"reduce_scatter({chunks}[{group}.index], {chunks}{on})",
             f"all_to_all({chunks}, {chunks}{on})",
-            f"all_to_all_single({t}, {t}, input_split_sizes=[c.numel for c in {t}.chunks({group}.size)]{on})",
+            f"all_to_all_single({t}, {t}, "
+            f"input_split_sizes=[c.numel for c in {t}.chunks({group}.size)]{on})",
             f"all_gather([{t} for r in {group}], {t}{on})",
             "barrier(" + on[2:] + ")",
         )

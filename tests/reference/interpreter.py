@@ -63,9 +63,7 @@ class Run:
         """The names that every pattern knows."""
         members = frame.ranks.members
         own = Group(frame.ranks.label, members, members)
-        return ChainMap(
-            {"ranks": own, "world": len(members), "rank": members.index(self.me)}
-        )
+        return ChainMap({"ranks": own, "world": len(members), "rank": members.index(self.me)})
 
     # -------------------------------------------------------------- parameters
 
@@ -79,42 +77,28 @@ class Run:
         allocate: bool = False,
     ) -> None:
         """Given scalars, then sizes from shapes, then defaults; last, shapes must agree."""
-        types = {p.target.id: p.type for p in node.params}
-        tensors = [p for p in node.params if calls.is_tensor(p)]
-        done = {*bound}
-        for name, value in given.items():
-            names[name] = value
-            done.add(name)
-        for name, value in {**bound, **given}.items():
-            kind = types.get(name)
-            if kind is None or kind.shape is None:
-                continue
-            for dim, size in zip(kind.shape, calls.shape_of(value), strict=True):
-                if isinstance(dim, ast.Name) and dim.id not in names:
-                    names[dim.id] = size
-                    done.add(dim.id)
-            if isinstance(value, Tensor) and kind.name in types and kind.name not in names:
-                names[kind.name] = calls.DTypeName(value.buffer.dtype)
+        names.update(given)
+        done = {*bound, *given}
+        for param in node.params:
+            if param.target.id in done:
+                _bind_sizes(param, names, done)
         for param in node.params:
             name = param.target.id
-            if name in done or param in tensors or param.default is None:
+            if name in done or calls.is_tensor(param) or param.default is None:
                 continue
             names[name] = evaluate(param.default, names)
-            if param.type is not None and param.type.shape is not None:
-                for dim, size in zip(param.type.shape, calls.shape_of(names[name]), strict=True):
-                    if isinstance(dim, ast.Name) and dim.id not in names:
-                        names[dim.id] = size
-        for param in tensors:
-            assert param.type is not None
-            if param.target.id not in done:
+            _bind_sizes(param, names, done)
+        for param in node.params:
+            if param.type is None or param.type.shape is None:
+                continue
+            name = param.target.id
+            if calls.is_tensor(param) and name not in done:
                 if not allocate:
                     raise Fault("a tensor is missing")
-                names[param.target.id] = self.tensor(param.target.id, param.type, names)
-        for param in node.params:
-            if param.type is not None and param.type.shape is not None:
-                want = [evaluate(dim, names) for dim in param.type.shape]
-                if want != list(calls.shape_of(names[param.target.id])):
-                    raise Fault("a shape differs")
+                names[name] = self.tensor(name, param.type, names)
+            want = tuple(evaluate(dim, names) for dim in param.type.shape)
+            if want != calls.shape_of(names[name]):
+                raise Fault("a shape differs")
 
     def tensor(self, name: str, kind: ast.TypeRef, names: Names) -> Tensor:
         dtype = kind.name if kind.name in DTYPES else names[kind.name].name
@@ -126,7 +110,9 @@ class Run:
         for statement in body:
             self.statement(statement, names, frame, nest)
 
-    def statement(self, node: Any, names: Names, frame: Frame, nest: Construct | None) -> None:
+    def statement(  # noqa: C901 (one case per construct)
+        self, node: Any, names: Names, frame: Frame, nest: Construct | None
+    ) -> None:
         match node:
             case ast.Let(_, target, value):
                 names[target.id] = evaluate(value, names)
@@ -202,7 +188,9 @@ class Run:
             same = [
                 ranks[i]
                 for i, place in enumerate(places)
-                if all(p == m for d, (p, m) in enumerate(zip(place, mine, strict=True)) if d != axis)
+                if all(
+                    p == m for d, (p, m) in enumerate(zip(place, mine, strict=True)) if d != axis
+                )
             ]
             label = f"{frame.definition.node.name}.{keyword.name}"
             names[keyword.name] = Group(label, tuple(same), ranks)
@@ -222,9 +210,7 @@ class Run:
             self.emit(event, frame, handle)
             return
         params = found.node.params
-        given = {
-            p.target.id: evaluate(a, names) for p, a in zip(params, call.args, strict=False)
-        }
+        given = {p.target.id: evaluate(a, names) for p, a in zip(params, call.args, strict=False)}
         for keyword in call.keywords:
             if keyword.name != "group":
                 given[keyword.name] = evaluate(keyword.value, names)
@@ -323,6 +309,20 @@ class Run:
                 frame.outstanding.remove(entry)
                 entry[2].joined_by = event
         self.events.append(event)
+
+
+def _bind_sizes(param: ast.Param, names: Names, done: set[str]) -> None:
+    """Bind what the shape, and the dtype, of a bound parameter names."""
+    value, kind = names[param.target.id], param.type
+    if kind is None or kind.shape is None:
+        return
+    for dim, size in zip(kind.shape, calls.shape_of(value), strict=True):
+        if isinstance(dim, ast.Name) and dim.id not in names:
+            names[dim.id] = size
+            done.add(dim.id)
+    if isinstance(value, Tensor) and kind.name not in DTYPES and kind.name not in names:
+        names[kind.name] = calls.DTypeName(value.buffer.dtype)
+        done.add(kind.name)
 
 
 def branch_of(nest: Construct | None) -> Construct | None:

@@ -107,7 +107,7 @@ class Machine:
             members = program.groups.entries[group].members
             for rows in by_rank.values():
                 for turn, row in enumerate(rows):
-                    there = [by_rank[m][turn] for m in members if turn < len(by_rank[m])]
+                    there = [by_rank[m][turn] for m in members if turn < len(by_rank.get(m, []))]
                     found[row] = there if len(there) == len(members) else []
         return found
 
@@ -140,9 +140,7 @@ class Machine:
         at_root = root == int(self.program.rank[row])
         if self.loose and kind in OUTWARD:
             there = [] if at_root and there else [r for r in there if self.program.rank[r] == root]
-            return bool(at_root and self.meeting[row]) or (
-                bool(there) and there[0] in self.started
-            )
+            return bool(at_root and self.meeting[row]) or (bool(there) and there[0] in self.started)
         if self.loose and kind in INWARD and not at_root:
             return bool(there)
         return bool(there) and all(other in self.started for other in there)

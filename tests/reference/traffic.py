@@ -28,7 +28,10 @@ class Traffic:
             self._meeting(parts, number)
         for rank, part in enumerate(parts):
             self._disturb(part)
-            lines += [f"    if rank == {rank}:", *(f"        {s}" for s in self._shape(part) or ["pass"])]
+            lines += [
+                f"    if rank == {rank}:",
+                *(f"        {s}" for s in self._shape(part) or ["pass"]),
+            ]
         return "\n".join(lines) + "\n"
 
     def _meeting(self, parts: list[list[str]], number: int) -> None:

@@ -1,0 +1,9 @@
+# B27: Executor bug: isend and irecv of a rank run one after the other on a single worker thread.
+# Source: https://github.com/meta-pytorch/torchcomms/pull/2992
+# world: 2
+# expect: clean
+pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
+    h = async send(x, dst=1 - rank)
+    k = async recv(y, src=1 - rank)
+    wait(h)
+    wait(k)

@@ -1,0 +1,138 @@
+"""Run pieces of torch code on real gloo ranks and tell how each rank ended.
+
+Reads cases as JSON from standard input and writes as JSON, for each, a line per rank: the value
+that is asked for, the uncaught exception, or the signal that ended the process. torch is imported
+once and every rank is forked from here, so that a case costs a fraction of a second. It is a
+program of its own: a rank may abort, and a test's process must not have forked such children.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+import torch.distributed as dist
+
+LIMIT = 30.0
+"""Seconds after which a rank that has neither ended nor told its value is said to hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    code: str
+    ranks: int
+    shows: str
+    """An expression for what a rank has in the end."""
+    alone: bool = False
+    """Whether the code is the whole script: it finds no process group, and makes its own."""
+    cuda: str = "self"
+    """What `.cuda()` gives, there being no GPU: `self`, as for a tensor there, or `copy`."""
+
+
+@dataclass(slots=True)
+class Rank:
+    pid: int
+    told: int
+    """Where the rank writes its value."""
+    release: int
+    """Closing this lets the rank end: before all have told theirs, the others need its sockets."""
+    errors: Path
+    line: str = ""
+
+
+def run(case: Case) -> list[str]:
+    """How each rank ended, as one line."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [_fork(case, number, Path(folder)) for number in range(case.ranks)]
+        deadline = time.monotonic() + LIMIT
+        for rank in ranks:
+            ready, _, _ = select.select([rank.told], [], [], max(0, deadline - time.monotonic()))
+            rank.line = os.read(rank.told, 1 << 16).decode() if ready else "hangs"
+        for rank in ranks:
+            os.close(rank.release)
+            if rank.line == "hangs":
+                os.kill(rank.pid, signal.SIGKILL)
+            status = os.waitpid(rank.pid, 0)[1]
+            os.close(rank.told)
+            if not rank.line:
+                rank.line = _death(status, rank.errors.read_text(encoding="utf-8"))
+    return [rank.line for rank in ranks]
+
+
+def _death(status: int, errors: str) -> str:
+    """`SIGABRT: …` with what the process last said, without the C++ library's preface."""
+    if not os.WIFSIGNALED(status):
+        return f"exit code {os.waitstatus_to_exitcode(status)}: {errors}"
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    said = lines[-1].removeprefix("what():").strip() if lines else ""
+    return f"{signal.Signals(os.WTERMSIG(status)).name}: {said}"
+
+
+def _fork(case: Case, number: int, folder: Path) -> Rank:
+    told, tell = os.pipe()
+    released, release = os.pipe()
+    errors = folder / f"errors{number}"
+    pid = os.fork()
+    if pid:
+        os.close(tell)
+        os.close(released)
+        return Rank(pid, told, release, errors)
+    # Only the parent may hold the end whose closing lets ranks go; a later one would hold others'.
+    os.close(told)
+    os.close(release)
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+    _be_rank(case, number, folder, tell, released)
+
+
+def _be_rank(case: Case, number: int, folder: Path, tell: int, released: int) -> NoReturn:
+    """Run the code and end without any clean-up, so that no rank waits for another in it."""
+    try:
+        line = _value(case, number, folder)
+    except BaseException as error:
+        traceback.print_exc()
+        os.write(tell, f"{type(error).__name__}: {error}".split("\n")[0].encode())
+        os._exit(1)
+    os.write(tell, line.encode())
+    os.close(tell)
+    os.read(released, 1)
+    os._exit(0)
+
+
+def _value(case: Case, number: int, folder: Path) -> str:
+    names: dict[str, Any] = {}
+    if not case.alone:
+        torch.manual_seed(number)
+        torch.Tensor.cuda = lambda self: self.clone() if case.cuda == "copy" else self
+        store = dist.FileStore(str(folder / "store"), case.ranks)
+        dist.init_process_group(
+            "gloo", store=store, rank=number, world_size=case.ranks, timeout=timedelta(seconds=25)
+        )
+        names |= {"torch": torch, "dist": dist, "rank": number, "world_size": case.ranks}
+        names["tensor"] = torch.full((1,), number + 1.0)
+    exec(compile(case.code, "snippet.py", "exec"), names)
+    return repr(eval(case.shows, names))
+
+
+def main() -> None:
+    """Run all cases, given by name."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        os.environ.pop(name, None)
+    cases = json.load(sys.stdin)
+    json.dump({name: run(Case(**case)) for name, case in cases.items()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
