@@ -15,7 +15,6 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -45,8 +44,6 @@ class Rank:
     pid: int
     told: int
     """Where the rank writes its value."""
-    release: int
-    """Closing this lets the rank end: before all have told theirs, the others need its sockets."""
     errors: Path
     line: str = ""
 
@@ -54,13 +51,16 @@ class Rank:
 def run(case: Case) -> list[str]:
     """How each rank ended, as one line."""
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [_fork(case, number, Path(folder)) for number in range(case.ranks)]
+        held, release = os.pipe()
+        gate = (held, release)
+        ranks = [_fork(case, number, Path(folder), gate) for number in range(case.ranks)]
         deadline = time.monotonic() + LIMIT
         for rank in ranks:
             ready, _, _ = select.select([rank.told], [], [], max(0, deadline - time.monotonic()))
             rank.line = os.read(rank.told, 1 << 16).decode() if ready else "hangs"
+        os.close(release)
+        os.close(held)
         for rank in ranks:
-            os.close(rank.release)
             if rank.line == "hangs":
                 os.kill(rank.pid, signal.SIGKILL)
             status = os.waitpid(rank.pid, 0)[1]
@@ -79,33 +79,33 @@ def _death(status: int, errors: str) -> str:
     return f"{signal.Signals(os.WTERMSIG(status)).name}: {said}"
 
 
-def _fork(case: Case, number: int, folder: Path) -> Rank:
+def _fork(case: Case, number: int, folder: Path, gate: tuple[int, int]) -> Rank:
     told, tell = os.pipe()
-    released, release = os.pipe()
     errors = folder / f"errors{number}"
     pid = os.fork()
     if pid:
         os.close(tell)
-        os.close(released)
-        return Rank(pid, told, release, errors)
-    # Only the parent may hold the end whose closing lets ranks go; a later one would hold others'.
-    os.close(told)
+        return Rank(pid, told, errors)
+    held, release = gate
     os.close(release)
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
-    _be_rank(case, number, folder, tell, released)
+    _be_rank(case, number, folder, tell, held)
 
 
-def _be_rank(case: Case, number: int, folder: Path, tell: int, released: int) -> NoReturn:
-    """Run the code and end without any clean-up, so that no rank waits for another in it."""
+def _be_rank(case: Case, number: int, folder: Path, tell: int, held: int) -> NoReturn:
+    """Run the code and end without any clean-up, in which ranks would wait for one another.
+
+    A rank that is done stays until `held` is closed, when all have ended or told their value: the
+    others may still need its connections. One that fails goes at once, as a script would.
+    """
     try:
         line = _value(case, number, folder)
     except BaseException as error:
-        traceback.print_exc()
         os.write(tell, f"{type(error).__name__}: {error}".split("\n")[0].encode())
         os._exit(1)
     os.write(tell, line.encode())
     os.close(tell)
-    os.read(released, 1)
+    os.read(held, 1)
     os._exit(0)
 
 
