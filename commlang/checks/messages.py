@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from commlang.checks.facts import Facts
     from commlang.program.columns import Array
 
-CODES = ("CL202", "CL203", "CL204", "CL205")
+UNMATCHED = ("CL202", "CL203")
+CODES = (*UNMATCHED, "CL204", "CL205")
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from commlang.errors import CommlangError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from datetime import timedelta
 
 Card = dict[str, str]
@@ -40,21 +40,15 @@ class Agreement:
         self._timeout = timeout
         self._rank, self._size = dist.get_rank(group), dist.get_world_size(group)
         self._store: Any = None if _is_fake(group) else _store_of(group)
-        own = f"commlang/turns/{self._rank}"
-        self.turn = next(_alone) if self._store is None else self._store.add(own, 1)
+        self.turn = next(_alone) if self._store is None else self._counted()
 
     def meet(self, card: Card) -> None:
         """Check that all ranks hold the same card; raises CommlangError that names who does not."""
         if self._store is None:
             said = _compare(self._gathered(card))
         else:
-            try:
+            with self._reaching_the_store():
                 said = self._verdict(card)
-            except RuntimeError as error:
-                raise CommlangError(
-                    f"rank {self._rank} cannot reach the store in which the ranks meet "
-                    f"({first_line(error)}); the process that serves it has probably ended"
-                ) from error
         if said != _AGREED:
             raise CommlangError(said)
 
@@ -72,6 +66,20 @@ class Agreement:
                 with contextlib.suppress(RuntimeError):
                     self._store.wait([self._key("all-left")], self._timeout)
             self._last_one_out("left", "all-left")
+
+    def _counted(self) -> int:
+        with self._reaching_the_store():
+            return self._store.add(f"commlang/turns/{self._rank}", 1)
+
+    @contextlib.contextmanager
+    def _reaching_the_store(self) -> Generator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise CommlangError(
+                f"rank {self._rank} cannot reach the store in which the ranks meet "
+                f"({first_line(error)}); the process that serves it has probably ended"
+            ) from error
 
     def _verdict(self, card: Card) -> str:
         store = self._store

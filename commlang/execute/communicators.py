@@ -123,12 +123,16 @@ class Communicators:
 
 def _refuse_split(base: dist.ProcessGroup) -> None:
     """NCCL splits an eagerly made world with all of its ranks; those outside `base` never come."""
-    eager = getattr(dist.group.WORLD, "bound_device_id", None) is not None
-    if eager and "nccl" in dist.get_backend_config(base):
+    if _eager() and "nccl" in dist.get_backend_config(base):
         raise UsageError(
             "this plan makes subgroups of a group that is not the whole world, which NCCL cannot "
             "do once init_process_group was given device_id=; leave device_id out"
         )
+
+
+def _eager() -> bool:
+    """Whether the world's communicator was made at once, by `device_id=`."""
+    return getattr(dist.group.WORLD, "bound_device_id", None) is not None
 
 
 def backend_of(group: dist.ProcessGroup, device: torch.device) -> str:

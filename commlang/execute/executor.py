@@ -127,7 +127,8 @@ class Executor:
         self._steps, self._bound_to = [], None
         well = error is None and self._failure is None
         # Whoever closes connections while another rank still makes or uses them breaks that rank.
-        self._agreement.part(wait=well and bool(self.plan.subgroups))
+        if self.plan.subgroups:
+            self._agreement.part(wait=well)
         if well:
             communicators.close()
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import platform
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,9 @@ from commlang.execute.executor import Executor
 from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
 from commlang.execute.story import AFTER, Story
+from commlang.execute.world import choose_backend, choose_device
 
 if TYPE_CHECKING:
-    from commlang.execute.environment import RankInfo
     from commlang.execute.rank import RankContext
     from commlang.execute.settings import Settings
     from commlang.execute.world import World
@@ -51,7 +50,8 @@ class Outcome:
 
 def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome:
     """Join, bind, run once and check every contract on the real data, then run again for time."""
-    with context.join(backend=settings.backend, device=_device(settings, context.info)) as world:
+    device = _device(settings, context.info.local_world_size or 1)
+    with context.join(backend=settings.backend, device=device) as world:
         context.follow(Story(plan).narrator)
         context.position[0] = AFTER
         externs = {name: load_callable(target) for name, target in settings.externs}
@@ -61,12 +61,16 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
         return _collect(result, world)
 
 
-def _device(settings: Settings, info: RankInfo) -> str:
+def check_devices(settings: Settings, ranks: int) -> None:
+    """Raise UsageError for a backend or a device that some of a node's `ranks` would not find."""
+    choose_backend(settings.backend, choose_device(_device(settings, ranks), ranks - 1))
+
+
+def _device(settings: Settings, ranks: int) -> str:
     """The device, where nobody asked for one: CUDA if all ranks of this node get one each."""
     if settings.device != "auto":
         return settings.device
-    wanted = settings.backend == "auto" or "nccl" in settings.backend
-    return "cuda" if wanted and torch.cuda.device_count() >= (info.local_world_size or 1) else "cpu"
+    return "cuda" if settings.wants_cuda and torch.cuda.device_count() >= ranks else "cpu"
 
 
 def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> RankResult:
@@ -107,9 +111,6 @@ def load_callable(target: str) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     if not module or not name:
         raise UsageError(f"--extern NAME={target}: write NAME=package.module:function")
-    # An installed command does not look into the working directory, where such modules mostly are.
-    if "" not in sys.path:
-        sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,14 @@ class Settings:
     warmup: int = 1
     seed: int = 0
     externs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wants_cuda(self) -> bool:
+        """Whether ranks take CUDA devices if there are enough of them."""
+        undecided = self.device == "auto" and self.backend == "auto"
+        return undecided or self.device.startswith("cuda") or "nccl" in self.backend
+
+    def may_use_cuda(self, ranks: int) -> bool:
+        """Whether that many ranks on this node may come to use CUDA, told without torch."""
+        decided = self.device != "auto" or self.backend != "auto"
+        return self.wants_cuda and (decided or len(list(Path("/dev").glob("nvidia[0-9]*"))) >= ranks)

@@ -135,9 +135,9 @@ def _check_sum(a: Int, b: Int) -> None:
 
 def multiply(a: Int, b: Int) -> Int:
     """Product, with overflow refused."""
-    if (
-        isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
-    ) and magnitude(a) * magnitude(b) >= LIMIT:
+    if (isinstance(a, np.ndarray) or isinstance(b, np.ndarray)) and magnitude(a) * magnitude(
+        b
+    ) >= LIMIT:
         raise ArithmeticFault("the result is too large for a 64-bit integer")
     return _bounded(a * b)
 

@@ -124,7 +124,9 @@ def _scalar(param: ast.Param, argument: Argument, scope: Scope, inner: Scope) ->
     value, kind = argument.value, param.type
     wanted = "table" if kind and kind.shape is not None else kind.name if kind else ""
     fits = {
-        "": is_int(value) or is_bool(value) or isinstance(value, Op | Fraction | str | Table | DType),
+        "": is_int(value)
+        or is_bool(value)
+        or isinstance(value, Op | Fraction | str | Table | DType),
         "int": is_int(value),
         "bool": is_bool(value),
         "op": isinstance(value, Op),
@@ -153,7 +155,8 @@ def _table(param: ast.Param, argument: Argument, scope: Scope, inner: Scope) -> 
         array = value.array[value.prefix] if value.prefix else value.array
     else:
         array = np.asarray(_nested(param, argument, value, scope))
-    assert param.type is not None and param.type.shape is not None
+    assert param.type is not None
+    assert param.type.shape is not None
     if array.dtype != np.int64 or array.ndim != len(param.type.shape):
         dims = len(param.type.shape)
         message = f"`{param.target.id}` is a table of ints with {dims} dims"

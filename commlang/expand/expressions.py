@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from commlang.diagnostics import did_you_mean
-from commlang.dtypes import DTYPES, DType
-from commlang.expand import arrays, functions, views
+from commlang.dtypes import DTYPES
+from commlang.expand import arrays, functions, operators, views
 from commlang.expand.arrays import ArithmeticFault, Bool, Int, is_bool, is_int
 from commlang.expand.fault import fail
 from commlang.expand.scope import Scope
@@ -21,13 +21,11 @@ from commlang.expand.values import (
     Items,
     Op,
     Ragged,
-    Range,
     Value,
     View,
     choose,
     describe,
     is_uniform,
-    item,
     take,
 )
 from commlang.operations import FUNCTIONS, ReduceOp
@@ -35,7 +33,7 @@ from commlang.syntax import ast
 from commlang.syntax.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from commlang.expand.arrays import Array
 
@@ -44,34 +42,6 @@ LANES = 1 << 18
 
 MAX_CALLS = 100_000
 """Most calls of patterns and `let` functions; each is evaluated for all ranks at once."""
-
-_INT_OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": arrays.add,
-    "-": arrays.subtract,
-    "*": arrays.multiply,
-    "//": arrays.floor_divide,
-    "%": arrays.modulo,
-    "/": arrays.exact_divide,
-    "**": arrays.power,
-    "<<": arrays.shift_left,
-    ">>": arrays.shift_right,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-}
-_NUMBER_OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
 
 
 class Expressions:
@@ -122,7 +92,8 @@ class Expressions:
             return value
         single = arrays.squeeze(cast("Any", value))
         if isinstance(single, np.ndarray):
-            fail(scope, node, "CL103", f"{what} must be the same on every rank")
+            message = f"{what} must be the same on every rank and in every iteration"
+            fail(scope, node, "CL103", message)
         return value.dtype.type(single).item()
 
     # ------------------------------------------------------------- evaluation
@@ -201,15 +172,9 @@ class Expressions:
         self, node: ast.Expr, op: str, left: ast.Expr, right: ast.Expr, scope: Scope
     ) -> Value:
         a, b = self.eval(left, scope), self.eval(right, scope)
-        if is_int(a) and is_int(b):
-            return _INT_OPS[op](a, b)
-        if arrays.is_number(a) and arrays.is_number(b):
-            if op == "/":
-                return arrays.exact_divide(a, b)
-            if op in _NUMBER_OPS:
-                varies = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
-                kind = arrays.real if varies else Fraction
-                return _NUMBER_OPS[op](kind(a), kind(b))
+        result = operators.combine(op, a, b)
+        if result is not None:
+            return result
         message = f"`{op}` needs two ints, not {describe(a)} and {describe(b)}"
         hint = "data is combined with an arrow: `a -> b, op=sum`" if isinstance(a, View) else None
         fail(scope, node, "CL103", message, hint=hint)
@@ -237,38 +202,17 @@ class Expressions:
         if op in ("in", "not in"):
             inside = self._contains(node, a, b, scope)
             return inside if op == "in" else arrays.logical_not(inside)
-        numbers = arrays.is_number(a) and arrays.is_number(b)
-        equality = op in ("==", "!=") and (
-            (is_bool(a) and is_bool(b))
-            or (isinstance(a, str) and isinstance(b, str))
-            or (isinstance(a, Op) and isinstance(b, Op))
-            or (isinstance(a, DType) and isinstance(b, DType))
-        )
-        if not numbers and not equality:
+        result = operators.compare(op, a, b)
+        if result is None:
             message = f"`{op}` cannot compare {describe(a)} with {describe(b)}"
             fail(scope, node, "CL103", message)
-        return _COMPARE[op](a, b)
+        return result
 
     def _contains(self, node: ast.Expr, member: Value, sequence: Value, scope: Scope) -> Bool:
         if not isinstance(sequence, SEQUENCES) or not is_int(member):
-            message = (
-                f"`in` needs an int and a list, not {describe(member)} and {describe(sequence)}"
-            )
-            fail(scope, node, "CL103", message)
-        if isinstance(sequence, Group):
-            table = sequence.table
-            known = (member >= 0) & (member < table.size(sequence.frame))
-            safe = np.where(known, member, 0) if isinstance(known, np.ndarray) else member * known
-            world = table.member(sequence.frame, safe)
-            return (table.position(sequence.gid, world) >= 0) & known
-        if isinstance(sequence, Range):
-            place = arrays.floor_divide(member - sequence.start, sequence.step)
-            return (sequence.at(place) == member) & (place >= 0) & (place < sequence.length)
-        found: Bool = False
-        for i, live in functions.positions(sequence):
-            value = item(sequence, i)
-            found = found | ((value == member) & live)
-        return found
+            kinds = f"{describe(member)} and {describe(sequence)}"
+            fail(scope, node, "CL103", f"`in` needs an int and a list, not {kinds}")
+        return operators.contains(member, sequence)
 
     # --------------------------------------------------------------- branches
 
@@ -450,14 +394,15 @@ class Expressions:
         base = self.eval(node.base, scope)
         subs = [self._sub(sub, scope) for sub in node.subs]
         if isinstance(base, View):
-            resolved = [_wrap(s, n, base.shape, i) for i, (s, n) in enumerate(zip(subs, node.subs))]
+            places = enumerate(zip(subs, node.subs, strict=True))
+            resolved = [views.wrap(sub, text, base.shape, dim) for dim, (sub, text) in places]
             return views.index_view(base, resolved)
         if isinstance(base, SEQUENCES):
             value: Value = base
             for sub, text in zip(subs, node.subs, strict=True):
                 if not isinstance(value, SEQUENCES):
                     fail(scope, node, "CL103", f"{describe(value)} cannot be indexed")
-                value = views.index_sequence(value, _wrap(sub, text, (value.length,), 0))
+                value = views.index_sequence(value, views.wrap(sub, text, (value.length,), 0))
             return value
         fail(scope, node, "CL103", f"{describe(base)} cannot be indexed")
 
@@ -533,27 +478,3 @@ class Expressions:
 def _items(sequence: Any, lanes: Array) -> Value:
     """The items of a sequence on the lanes of a loop (iterations, outer lanes)."""
     return take(sequence, lanes[1]).at(lanes[0])
-
-
-def _wrap(sub: Any, node: ast.Expr | ast.Slice, shape: tuple[Int, ...], dim: int) -> Any:
-    """Count a literal negative index from the end; a computed one stays and is refused."""
-    if dim >= len(shape):
-        return sub
-    if isinstance(node, ast.Slice):
-        low, high, step = sub
-        length = shape[dim]
-        return _from_end(low, node.low, length), _from_end(high, node.high, length), step
-    return _from_end(sub, node, shape[dim])
-
-
-def _from_end(value: Any, node: ast.Expr | None, length: Int) -> Any:
-    if not (
-        isinstance(node, ast.Unary) and node.op == "-" and isinstance(node.operand, ast.Number)
-    ):
-        return value
-    before = length + value < 0
-    if arrays.anywhere(before):
-        lane = int(np.argmax(before))
-        message = f"index {value} is out of range for length {arrays.lane(length, lane)}"
-        raise views.ViewFault(message, before)
-    return length + value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,8 @@ from commlang.expand.values import (
 from commlang.operations import FUNCTIONS, ReduceOp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from commlang.expand.expressions import Expressions
     from commlang.expand.scope import Scope
     from commlang.syntax import ast

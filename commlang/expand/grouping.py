@@ -39,9 +39,7 @@ def make_group(node: ast.Group, ranks: Group, sequence: Any, scope: Scope, label
     return Group(gid, table, ranks.frame)
 
 
-def _members(
-    node: ast.Group, ranks: Group, sequence: Any, scope: Scope
-) -> tuple[Array, Array]:
+def _members(node: ast.Group, ranks: Group, sequence: Any, scope: Scope) -> tuple[Array, Array]:
     """Per lane (one row if all agree), the members padded with -1, and how many there are."""
     size = ranks.length
     columns: list[Array] = []
@@ -85,20 +83,19 @@ def _check_agreement(node: ast.Group, gid: Int, ranks: Group, scope: Scope) -> N
 
 
 def mesh_axis(
-    node: ast.Mesh, ranks: Group, size: int, stride: int, scope: Scope, label: str
+    node: ast.Mesh, ranks: Group, size: Int, stride: Int, scope: Scope, label: str
 ) -> Group:
     """Per lane, its group along one axis of a mesh: the ranks `stride` apart."""
     table = ranks.table
-    rank = arrays.broadcast(table.position(ranks.frame, scope.ranks), scope.lanes)
+    rank = table.position(ranks.frame, scope.ranks)
     start = rank - rank // stride % size * stride
-    frames = arrays.broadcast(ranks.frame, scope.lanes)
-    unique, lane_row = np.unique(
-        np.stack([frames, start], axis=1), axis=0, return_inverse=True
-    )
-    steps = np.arange(size) * stride
+    columns = [arrays.broadcast(v, scope.lanes) for v in (ranks.frame, start, size, stride)]
+    unique, lane_row = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     gids = [
-        table.add(label, tuple(np.asarray(table.member(frame, first + steps)).tolist()))
-        for frame, first in unique.tolist()
+        table.add(
+            label, tuple(np.asarray(table.member(frame, first + np.arange(many) * step)).tolist())
+        )
+        for frame, first, many, step in unique.tolist()
     ]
     gid = arrays.squeeze(np.asarray(gids, dtype=np.int64)[lane_row.reshape(-1)])
     return Group(gid, table, ranks.frame)

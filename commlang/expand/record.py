@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from commlang.expand import arrays
 from commlang.expand.values import View, row_major
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from commlang.dtypes import DType
     from commlang.expand.arrays import Int
     from commlang.expand.groups import GroupTable

@@ -13,12 +13,12 @@ from commlang.expand.local import accumulate, arrow, arrow_op, match_arguments, 
 from commlang.expand.record import Handle, Nest, Operand
 from commlang.expand.values import SEQUENCES, Group, Op, Value, View, describe
 from commlang.operations import Access, Kind, Operation, ReduceOp
-from commlang.syntax import ast
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Int
     from commlang.expand.scope import Scope
     from commlang.expand.statements import Evaluator
+    from commlang.syntax import ast
 
 
 def operation(

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MAX_EVENTS = 50_000_000
 """Default bound on the events of an expanded pattern."""
 
+MAX_WORLD = 1 << 20
+"""Most ranks of a world."""
+
 Shapes = Mapping[str, tuple[str, tuple[int, ...]]]
 """Tensors that the caller brings: dtype name and shape, by parameter."""
 
@@ -52,15 +55,15 @@ def expand(
     `values` holds ints, bools, Fractions, op names and nested lists by parameter. `groups` are
     those of a whole plan, so that a rank expanded alone numbers them alike.
     """
+    if not 1 <= world <= MAX_WORLD:
+        raise UsageError(f"a world of {world:,} ranks; there can be 1 to {MAX_WORLD:,}")
     lanes = np.arange(world) if ranks is None else np.asarray(sorted(ranks), dtype=np.int64)
     table = GroupTable(world, groups)
     everyone = Group(0, table, 0)
     frame = Frame(definition, everyone, ())
     scope = Scope(frame, len(lanes), None, None)
     scope.ranks = lanes
-    recording = Recording(
-        world, lanes, table, definition, dict(values or {}), dict(shapes or {})
-    )
+    recording = Recording(world, lanes, table, definition, dict(values or {}), dict(shapes or {}))
     evaluator = Evaluator(recording, max_events)
     evaluator.keep_values = keep_values
     limit = sys.getrecursionlimit()

@@ -139,9 +139,7 @@ class Scope:
 
     def narrow(self, index: Array) -> Scope:
         """A block that runs on some of the lanes."""
-        return Scope(
-            self.frame, len(index), self, index, lexical=self, instances=self.instances
-        )
+        return Scope(self.frame, len(index), self, index, lexical=self, instances=self.instances)
 
     def inner(self) -> Scope:
         """A block that runs on the same lanes."""
@@ -210,4 +208,3 @@ class Scope:
                 lane = int(scope.up[lane])
             scope = scope.outer
         return names
-

@@ -158,20 +158,25 @@ class Evaluator(Expressions):
         return grouping.make_group(node, self.frame_ranks(scope), members, scope, label)
 
     def _mesh(self, node: ast.Mesh, scope: Scope) -> None:
-        sizes: list[int] = []
-        for axis in node.axes:
-            size = self.integer(axis.value, scope, "the size of an axis")
-            sizes.append(self.uniform(axis, scope, size, "the size of an axis"))
         ranks = self.frame_ranks(scope)
-        product = int(np.prod(sizes, dtype=object))
-        if min(sizes) < 1 or arrays.anywhere(ranks.length != product):
-            world = arrays.lane(ranks.length, 0)
-            shape = " x ".join(map(str, sizes))
-            message = f"the mesh {shape} has {product} places, the pattern {world} ranks"
-            fail(scope, node, "CL123", message, hint="the sizes multiply to the number of ranks")
-        stride = product
+        sizes = [self.integer(a.value, scope, "the size of an axis") for a in node.axes]
+        stride: Int = 1
         for axis, size in zip(node.axes, sizes, strict=True):
-            stride //= size
+            differs = self.differs(size, scope)
+            if arrays.anywhere(differs):
+                message = "the size of an axis must be the same on every rank"
+                fail(scope, axis, "CL103", message, lanes=differs)
+            stride = arrays.multiply(stride, arrays.maximum(size, 0))
+        wrong = ranks.length != stride
+        if arrays.anywhere(wrong):
+            lane = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
+            shape = " x ".join(str(arrays.lane(size, lane)) for size in sizes)
+            places, world = arrays.lane(stride, lane), arrays.lane(ranks.length, lane)
+            message = f"the mesh {shape} has {places} places, the pattern {world} ranks"
+            hint = "the sizes multiply to the number of ranks"
+            fail(scope, node, "CL123", message, lanes=wrong, hint=hint)
+        for axis, size in zip(node.axes, sizes, strict=True):
+            stride = arrays.floor_divide(stride, size)
             label = f"{scope.frame.definition.node.name}.{axis.name}"
             scope.bind(axis.name, grouping.mesh_axis(node, ranks, size, stride, scope, label))
 
@@ -267,9 +272,7 @@ class Evaluator(Expressions):
             here.slots = scope.slots - start
             scope.slots += here.slots  # room for the accumulations that follow the join
 
-    def _sequence(
-        self, body: tuple[ast.Stmt, ...], scope: Scope, nest: Nest | None
-    ) -> None:
+    def _sequence(self, body: tuple[ast.Stmt, ...], scope: Scope, nest: Nest | None) -> None:
         inner = scope.inner()
         if nest is not None and not nest.sequence:
             nest = Nest(scope, scope.take_slot(), nest, sequence=True)

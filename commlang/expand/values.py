@@ -15,9 +15,9 @@ import numpy as np
 
 from commlang.dtypes import DType
 from commlang.expand import arrays
-from commlang.expand.arrays import Array, Int
 
 if TYPE_CHECKING:
+    from commlang.expand.arrays import Array, Int
     from commlang.expand.groups import GroupTable
     from commlang.expand.scope import Scope
     from commlang.operations import ReduceOp
@@ -316,8 +316,10 @@ def choose(options: tuple[Value, ...], i: Array) -> Value:
     if all(option is first for option in options):
         return first
     if _one_kind(options):
-        return np.choose(i, np.broadcast_arrays(*options, i)[:-1]) if len(options) <= 32 else (
-            _pick(options, i)
+        return (
+            np.choose(i, np.broadcast_arrays(*options, i)[:-1])
+            if len(options) <= 32
+            else (_pick(options, i))
         )
     if all(arrays.is_number(o) for o in options):
         return choose(tuple(broadcast_real(o, len(i)) for o in options), i)

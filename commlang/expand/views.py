@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from commlang.expand import arrays
-from commlang.expand.arrays import Bool, Int
 from commlang.expand.values import Chunks, Sliced, Value, View, row_major
+from commlang.syntax import ast
+
+if TYPE_CHECKING:
+    from commlang.expand.arrays import Bool, Int
 
 
 class ViewFault(Exception):
@@ -146,3 +151,27 @@ def same_shape(a: View, b: View) -> Bool:
 def shape_text(view: View, lanes: Bool = True) -> str:
     """The shape at the first marked lane, as `[4, 8]`."""
     return f"[{', '.join(str(_first(d, lanes)) for d in view.shape)}]"
+
+
+def wrap(sub: Any, node: ast.Expr | ast.Slice, shape: tuple[Int, ...], dim: int) -> Any:
+    """Count a literal negative index from the end; a computed one stays and is refused."""
+    if dim >= len(shape):
+        return sub
+    if isinstance(node, ast.Slice):
+        low, high, step = sub
+        length = shape[dim]
+        return _from_end(low, node.low, length), _from_end(high, node.high, length), step
+    return _from_end(sub, node, shape[dim])
+
+
+def _from_end(value: Any, node: ast.Expr | None, length: Int) -> Any:
+    if not (
+        isinstance(node, ast.Unary) and node.op == "-" and isinstance(node.operand, ast.Number)
+    ):
+        return value
+    before = length + value < 0
+    if arrays.anywhere(before):
+        lane = int(np.argmax(before))
+        message = f"index {value} is out of range for length {arrays.lane(length, lane)}"
+        raise ViewFault(message, before)
+    return length + value

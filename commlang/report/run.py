@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from commlang.execute.session import Outcome, RankResult
+    from commlang.execute.settings import Settings
     from commlang.plan import Plan
 
 VERSION = 1
@@ -98,7 +99,7 @@ class RunReport(BaseModel):
     ok: bool
 
 
-def make_report(plan: Plan, outcome: Outcome, seed: int) -> RunReport:
+def make_report(plan: Plan, outcome: Outcome, settings: Settings) -> RunReport:
     """The report of a run, from what its ranks found."""
     totals = [r.times.totals for r in outcome.ranks]
     slowest = [max(times) for times in zip(*totals, strict=True)]
@@ -113,7 +114,7 @@ def make_report(plan: Plan, outcome: Outcome, seed: int) -> RunReport:
         backend=outcome.backend,
         device=outcome.device.split(":")[0],
         hosts=sorted({r.host for r in outcome.ranks}),
-        seed=seed,
+        seed=settings.seed,
         parameters=plan.parameters,
         events=plan.events,
         proofs=list(plan.proofs),

@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 import commlang
 from commlang.errors import CommlangError
+from commlang.execute.agreement import Agreement
 from commlang.execute.executor import Executor
 from commlang.plan import Plan
 
@@ -296,14 +297,19 @@ def apart(rank: int, size: int, path: Path) -> list[list[float]]:
 
 
 def tidy(rank: int, size: int, path: Path) -> list[int]:
-    """Keys that are left in the store after ever more Executors."""
+    """Keys that are left in the store after ever more meetings."""
     plan = commlang.loads(RING).plan(world=size)
     found: list[int] = []
     with joined(rank, size, path):
+        world = dist.group.WORLD
+        assert world is not None
         for _ in range(3):
             for _ in range(4):
                 with Executor(plan) as ex:
                     ex.run()
+                agreement = Agreement(world, timedelta(seconds=PATIENT))
+                agreement.meet({"pattern": "by hand"})
+                agreement.part(wait=True)
             dist.barrier()
             found.append(store_keys())
             dist.barrier()
@@ -329,6 +335,17 @@ def missing(rank: int, size: int, path: Path) -> list[str]:
             ex.run(x=x)
         found.append(str(x.tolist()[0]))
     return found
+
+
+def store_ends(rank: int, size: int, path: Path) -> str:
+    """Rank 0, which serves the store, ends while rank 1 waits for it there."""
+    method = f"tcp://127.0.0.1:{(path / 'port').read_text()}"
+    dist.init_process_group("gloo", init_method=method, rank=rank, world_size=size)
+    if rank == 0:
+        wait_for(path, "entering")
+        return ""
+    tell(path, "entering")
+    return said(Executor(commlang.loads(RING).plan(world=size)).__enter__)
 
 
 def other_plan(rank: int, size: int, path: Path) -> list[str]:

@@ -155,6 +155,15 @@ def test_a_missing_rank_is_named_to_all_and_all_may_try_again(ranks: Any) -> Non
     assert ranks(work.missing, 3) == [[message, str(value)] for value in sums]
 
 
+def test_a_store_whose_process_has_ended_is_told_from_a_missing_rank(
+    ranks: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "port").write_text(str(free_ports()))
+    told = ranks(work.store_ends, 2)[1]
+    assert told.startswith("rank 1 cannot reach the store in which the ranks meet (")
+    assert told.endswith("); the process that serves it has probably ended")
+
+
 def test_a_rank_with_another_plan_is_named_with_the_difference(ranks: Any) -> None:
     for n, text, pattern in ranks(work.other_plan, 4):
         start = "rank 2 runs another plan than ranks 0, 1, 3: "
