@@ -169,6 +169,7 @@ def _launch(
             narrator=Story(plan).narrator,
             timeout=settings.timeout,
             cuda=cuda,
+            preload=("commlang.execute.session", "commlang.report.run"),
         )
     except RunFailed as error:
         raise _plainly(error) from None

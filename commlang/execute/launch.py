@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import logging
 import os
 import shutil
@@ -49,11 +51,13 @@ def launch(
     narrator: Narrator | None = None,
     timeout: float = 60.0,
     cuda: bool = False,
+    preload: tuple[str, ...] = (),
 ) -> list[Any]:
     """Run `entry(context, *args)` on new ranks of this node; the results, by local rank.
 
     `context` is a RankContext. With `spawn`, `entry`, `args` and the results are pickled. `timeout`
     is in seconds without progress; `cuda` must be true if the ranks may so much as look at CUDA.
+    Modules to `preload` are imported once before a fork, and not by every rank after it.
     Only rank 0 of the run prints; what the others write is dropped, or shown if they crash.
 
     Raises UsageError for options that make no sense, RunFailed if a rank fails, dies or makes no
@@ -73,6 +77,11 @@ def launch(
         from commlang.execute import child
         from commlang.execute.meeting import Meeting
 
+        if method == "fork":
+            for module in preload:
+                importlib.import_module(module)
+            # What lives now stays: ranks that never look at it for garbage never copy its pages.
+            gc.freeze()
         board = Board.create(run_dir / child.BOARD_FILE, range(options.nproc_per_node))
         job = child.Job(entry, args, run_dir, os.getpid(), timeout)
         meeting = Meeting(run_dir)
@@ -93,6 +102,7 @@ def launch(
                 raise
             raise _did_not_meet(options, error) from error
         finally:
+            gc.unfreeze()
             meeting.end()
         return [results[rank] for rank in sorted(results)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commlang.diagnostics import Diagnostic, Label, did_you_mean
+from commlang.dtypes import DType
 from commlang.errors import PatternError, UsageError
 from commlang.expand import arrays
 from commlang.expand.expressions import Expressions
@@ -171,6 +172,8 @@ def _plain(value: Any) -> Any:
     match value:
         case bool() | int() | Fraction():
             return value
+        case DType(name):
+            return name
         case Op(op, factor):
             return str(op) if factor is None else value
         case np.ndarray():

@@ -148,7 +148,7 @@ def test_nothing_piles_up_in_the_store(ranks: Any) -> None:
 
 def test_a_missing_rank_is_named_to_all_and_all_may_try_again(ranks: Any) -> None:
     message = (
-        "rank 1 did not enter the Executor of `ring` within 1.5 s of the others; every rank of "
+        "rank 1 did not enter the Executor of `ring` within 3 s of the others; every rank of "
         "the group has to"
     )
     sums = [2.0, 1.0, 3.0]
@@ -222,7 +222,7 @@ def test_a_rank_that_leaves_the_block_is_noticed_at_once(ranks: Any) -> None:
 
 def test_a_run_that_times_out_is_named_and_the_executor_runs_no_more(ranks: Any) -> None:
     found = ranks(work.times_out, 3)
-    assert found[1] == ["out"]
+    assert found[1] == ["3.0"]
     for rank, told in ((0, found[0]), (2, found[2])):
         assert re.match(
             rf"rank {rank} at `(send|recv)\(.*\)` \(<text>:[56]:9\), with rank 1 at the other end: "
@@ -230,7 +230,7 @@ def test_a_run_that_times_out_is_named_and_the_executor_runs_no_more(ranks: Any)
             told[0],
         ), told
         assert told[1].startswith(f"this Executor stopped in the middle of a run ({told[0]})")
-        assert told[2] == "out"
+        assert told[2] == "3.0"
 
 
 def test_a_group_runs_one_plan_at_a_time(ranks: Any) -> None:
