@@ -71,7 +71,9 @@ if TYPE_CHECKING:
 )
 @click.option("--nproc-per-node", type=click.IntRange(1), metavar="N", help="Ranks on this node.")
 @click.option("--nnodes", default="1", show_default=True, metavar="N", help="Number of nodes.")
-@click.option("--node-rank", type=click.IntRange(0), default=0, metavar="N", help="This node, from 0.")
+@click.option(
+    "--node-rank", type=click.IntRange(0), default=0, metavar="N", help="This node, from 0."
+)
 @click.option("--master-addr", default="127.0.0.1", show_default=True, help="Host of node 0.")
 @click.option(
     "--master-port", type=click.IntRange(1, 65535), default=29500, show_default=True, metavar="PORT"

@@ -6,7 +6,6 @@ and debug wrappers see what a hand-written program would show them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,8 @@ import torch.distributed as dist
 from commlang.operations import Kind, ReduceOp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from commlang.execute.memory import Memory
     from commlang.expand.values import Op
     from commlang.program import Program

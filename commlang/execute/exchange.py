@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 
 def final_tensors(
@@ -25,9 +28,7 @@ def final_tensors(
     return final
 
 
-def _gather(
-    tensor: torch.Tensor, size: int, group: dist.ProcessGroup | None
-) -> list[torch.Tensor]:
+def _gather(tensor: torch.Tensor, size: int, group: dist.ProcessGroup | None) -> list[torch.Tensor]:
     shapes: list[tuple[int, ...]] = [()] * size
     dist.all_gather_object(shapes, tuple(tensor.shape), group=group)
     flat = tensor.contiguous().view(-1).view(torch.uint8)

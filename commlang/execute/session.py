@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import platform
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,8 @@ from commlang.execute.story import AFTER, Story
 from commlang.execute.world import choose_backend, choose_device
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from commlang.execute.rank import RankContext
     from commlang.execute.settings import Settings
     from commlang.execute.world import World
@@ -97,13 +98,13 @@ def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> Ra
 
 
 def _collect(result: RankResult, world: World) -> Outcome:
-    """Gather the results on rank 0, whose verdict all ranks share."""
+    """Gather the results on rank 0, and let all ranks know whether all contracts held."""
+    held = torch.tensor(int(all(c.ok for c in result.contracts)), device=world.device)
+    dist.all_reduce(held, op=dist.ReduceOp.MIN)
     gathered: list[Any] | None = [None] * world.world_size if world.rank == 0 else None
     dist.gather_object(result, gathered)
     ranks: list[RankResult] = list(gathered or [])
-    verdict = [all(c.ok for r in ranks for c in r.contracts)]
-    dist.broadcast_object_list(verdict)
-    return Outcome(verdict[0], world.backend, str(world.device), torch.__version__, ranks)
+    return Outcome(bool(held), world.backend, str(world.device), torch.__version__, ranks)
 
 
 def load_callable(target: str) -> Callable[..., Any]:
@@ -118,4 +119,3 @@ def load_callable(target: str) -> Callable[..., Any]:
     if not callable(found):
         raise UsageError(f"--extern: {target} is not callable")
     return found
-

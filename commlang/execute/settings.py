@@ -27,4 +27,6 @@ class Settings:
     def may_use_cuda(self, ranks: int) -> bool:
         """Whether that many ranks on this node may come to use CUDA, told without torch."""
         decided = self.device != "auto" or self.backend != "auto"
-        return self.wants_cuda and (decided or len(list(Path("/dev").glob("nvidia[0-9]*"))) >= ranks)
+        return self.wants_cuda and (
+            decided or len(list(Path("/dev").glob("nvidia[0-9]*"))) >= ranks
+        )

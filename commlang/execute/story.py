@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from commlang.execute.diagnosis import Narrator
 from commlang.program.matching import match_collectives, match_messages
 from commlang.schedule import Act, Action, linearise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
     from commlang.plan import Plan
     from commlang.program import Program
 
@@ -101,4 +102,6 @@ class Story:
         if partner >= 0:
             return [partner]
         instance, members = self._meetings
-        return [other for other in members[instance[row]] if other != row] if row in instance else []
+        return (
+            [other for other in members[instance[row]] if other != row] if row in instance else []
+        )

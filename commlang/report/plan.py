@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commlang.report.run import WIDTH, counted, parameters_text, wrapped
 from commlang.schedule import Act, linearise
 
 if TYPE_CHECKING:
-    from commlang.plan import Plan
+    from commlang.plan import Plan, PlanGroup
     from commlang.schedule import Action
 
 _SHOWN = 40
+_GROUPS = 6
 
 
 def render_plan(plan: Plan) -> str:
     """The plan's parameters, groups and the actions of rank 0."""
     program = plan.program()
-    lines = [
-        f"{plan.pattern}: {plan.world} ranks, {plan.events:,} events",
-        f"  parameters: {', '.join(f'{n} = {v}' for n, v in plan.parameters.items()) or 'none'}",
-        f"  proven: {', '.join(plan.proofs)}",
-        f"  groups: {_groups(plan)}",
-        f"  fingerprint: {plan.fingerprint[:16]}",
-    ]
     actions = linearise(program, 0, lambda: program)
-    lines.append(f"  rank 0 does {len(actions):,} actions:")
+    lines = [
+        *wrapped(plan.pattern + parameters_text(plan.parameters)),
+        f"  {counted(plan.world, 'rank')}, {counted(plan.events, 'event')}",
+        f"  proven: {', '.join(plan.proofs)}",
+        *wrapped(f"  groups: {_groups(plan)}"),
+        f"  fingerprint: {plan.fingerprint[:16]}",
+        f"  rank 0 does {counted(len(actions), 'action')}:",
+    ]
     for action in actions[:_SHOWN]:
         line, column = program.site_of(action.row).source.position(
             program.site_of(action.row).span.start
         )
         texts = dict.fromkeys(program.text(row) for row in _told(action))
-        lines.append(f"    {action.act.value:5}  {line}:{column}  {' | '.join(texts)}")
+        told = f"    {action.act.value:5}  {line}:{column}  {' | '.join(texts)}"
+        lines.append(told if len(told) <= WIDTH else f"{told[: WIDTH - 1]}…")
     if len(actions) > _SHOWN:
         lines.append(f"    … {len(actions) - _SHOWN:,} more")
     return "\n".join(lines)
@@ -41,9 +44,12 @@ def _told(action: Action) -> tuple[int, ...]:
 
 
 def _groups(plan: Plan) -> str:
-    used = [g for g in plan.groups if g.used]
-    if not used:
-        return "none"
-    shown = [f"{g.label} {list(g.ranks)}" if len(g.ranks) <= 8 else f"{g.label} ({len(g.ranks)} ranks)" for g in used]
-    more = f", … {len(used) - 6} more" if len(used) > 6 else ""
-    return ", ".join(shown[:6]) + more
+    used = [group for group in plan.groups if group.used]
+    more = f", … {len(used) - _GROUPS:,} more" if len(used) > _GROUPS else ""
+    return ", ".join(map(_group, used[:_GROUPS])) + more if used else "none"
+
+
+def _group(group: PlanGroup) -> str:
+    if len(group.ranks) <= 8:
+        return f"{group.label} {list(group.ranks)}"
+    return f"{group.label} ({counted(len(group.ranks), 'rank')})"

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from commlang.verify.values import format_value
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from commlang.execute.session import Outcome, RankResult
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
 
 VERSION = 1
+WIDTH = 100
+"""Columns that the text keeps to, where names do not make it wider."""
+_FAILURES = 8
 _RATES = (("GB/s", 1.0), ("MB/s", 1e-3), ("kB/s", 1e-6))
 
 # busbw / algbw by operation for n ranks, as in nccl-tests
@@ -76,7 +83,11 @@ class Totals(BaseModel):
 
 
 class RunReport(BaseModel):
-    """Everything that a run tells, for `--json`."""
+    """Everything that a run tells, for `--json`.
+
+    `externs` holds the Python function of each extern that is called, None for one that only took
+    the time of its cost.
+    """
 
     version: Literal[1] = VERSION
     commlang: str
@@ -91,6 +102,7 @@ class RunReport(BaseModel):
     hosts: list[str]
     seed: int
     parameters: dict[str, Any]
+    externs: dict[str, str | None]
     events: int
     proofs: list[str]
     statements: list[Statement]
@@ -116,6 +128,7 @@ def make_report(plan: Plan, outcome: Outcome, settings: Settings) -> RunReport:
         hosts=sorted({r.host for r in outcome.ranks}),
         seed=settings.seed,
         parameters=plan.parameters,
+        externs=_externs(plan, dict(settings.externs)),
         events=plan.events,
         proofs=list(plan.proofs),
         statements=_statements(outcome.ranks),
@@ -129,6 +142,13 @@ def make_report(plan: Plan, outcome: Outcome, settings: Settings) -> RunReport:
         contracts=_contracts(outcome.ranks),
         ok=outcome.ok,
     )
+
+
+def _externs(plan: Plan, bound: dict[str, str]) -> dict[str, str | None]:
+    from commlang.operations import Kind
+
+    called = (site.name for site in plan.program().sites if site.kind is Kind.EXTERN)
+    return {name: bound.get(name) for name in dict.fromkeys(called)}
 
 
 def _statements(ranks: Sequence[RankResult]) -> list[Statement]:
@@ -203,24 +223,43 @@ def _bytes_sent(plan: Plan) -> int:
 
 def render(report: RunReport) -> str:
     """The report for a terminal."""
-    parameters = ", ".join(f"{n} = {_short(v)}" for n, v in report.parameters.items())
     lines = [
-        f"{report.pattern} ({parameters})" if parameters else report.pattern,
-        f"  {report.world} ranks on {report.backend}, {report.device}, "
-        f"{len(report.hosts)} host{'s' if len(report.hosts) > 1 else ''}; torch {report.torch}",
-        f"  proven before the run: {', '.join(report.proofs)} ({report.events:,} events)",
+        *wrapped(report.pattern + parameters_text(report.parameters)),
+        f"  {counted(report.world, 'rank')} on {report.backend}, {report.device}, "
+        f"{counted(len(report.hosts), 'host')}; torch {report.torch}",
+        f"  proven before the run: {', '.join(report.proofs)} ({counted(report.events, 'event')})",
+        *_extern_lines(report.externs),
         "",
-        *_table(report.statements, report.path),
-        "",
-        _totals_line(report.totals),
-        *_contract_lines(report.contracts),
     ]
+    if report.statements:
+        lines += [*_table(report.statements, report.path), ""]
+    lines += wrapped("  " + _totals_line(report.totals))
+    lines += _contract_lines(report.contracts)
     return "\n".join(lines)
 
 
-def _short(value: Any) -> str:
-    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    return text if len(text) <= 40 else f"{text[:37]}…"
+def parameters_text(values: Mapping[str, Any]) -> str:
+    """` (n = 1Mi, op = sum)`; empty if there are none."""
+    told = ", ".join(f"{name} = {_cut(format_value(value), 40)}" for name, value in values.items())
+    return f" ({told})" if told else ""
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines of at most WIDTH columns; those after the first stand two further in."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    return wrap(text, WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False)
+
+
+def _extern_lines(externs: Mapping[str, str | None]) -> list[str]:
+    bound = [f"{name} = {target}" for name, target in externs.items() if target]
+    idle = [f"`{name}`" for name, target in externs.items() if not target]
+    lines = wrapped(f"  externs: {', '.join(bound)}") if bound else []
+    if idle:
+        does = "takes its" if len(idle) == 1 else "take their"
+        lines += wrapped(
+            f"  without a Python function: {', '.join(idle)}, which {does} cost's time"
+        )
+    return lines
 
 
 def _table(statements: Sequence[Statement], main: str) -> list[str]:
@@ -229,7 +268,7 @@ def _table(statements: Sequence[Statement], main: str) -> list[str]:
     rows = [
         (
             f"{s.line}:{s.column}",
-            _cut(s.text, 58),
+            s.text,
             f"{s.calls:,}",
             bytes_text(s.size) if s.size else "",
             seconds_text(s.median),
@@ -240,6 +279,7 @@ def _table(statements: Sequence[Statement], main: str) -> list[str]:
         for s in statements
     ]
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    widths[1] = min(widths[1], max(20, WIDTH - 2 * len(header) - sum(widths) + widths[1]))
     lines = ["  " + _aligned(header, widths)]
     file = main
     for statement, row in zip(statements, rows, strict=True):
@@ -257,7 +297,7 @@ def same_file(a: str, b: str) -> bool:
 
 def _aligned(row: Iterable[str], widths: Sequence[int]) -> str:
     cells = [
-        text.ljust(width) if number == 1 else text.rjust(width)
+        _cut(text, width).ljust(width) if number == 1 else text.rjust(width)
         for number, (text, width) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(cells).rstrip()
@@ -275,31 +315,40 @@ def _bandwidth(value: float | None) -> str:
 
 
 def _totals_line(totals: Totals) -> str:
+    if not totals.iterations:
+        return "run once, to check it; not timed (--iters 0)"
     sent = f"; {bytes_text(totals.bytes_sent)} sent point to point" if totals.bytes_sent else ""
     return (
-        f"  {totals.iterations} iterations: median {seconds_text(totals.median)}, "
+        f"{counted(totals.iterations, 'iteration')}: median {seconds_text(totals.median)}, "
         f"min {seconds_text(totals.min)}, max {seconds_text(totals.max)} (slowest rank){sent}"
     )
 
 
 def _contract_lines(contracts: Sequence[Contract]) -> list[str]:
     if not contracts:
-        return ["  no `ensure` to check"]
+        return ["  the pattern has no `ensure`, so its result was not checked"]
     lines: list[str] = []
     for contract in contracts:
         verdict = "holds on every rank" if contract.ok else "FAILED"
-        lines.append(f"  {contract.text}: {verdict}")
+        lines += wrapped(f"  {contract.text}: {verdict}")
         if not contract.ok:
             lines.append(f"    at {contract.where}")
-            lines += [f"    {failure}" for failure in contract.failures[:8]]
-            if len(contract.failures) > 8:
-                lines.append(f"    and {len(contract.failures) - 8} more")
+            for failure in contract.failures[:_FAILURES]:
+                lines += wrapped(f"    {failure}")
+            more = len(contract.failures) - _FAILURES
+            if more > 0:
+                lines.append(f"    and {more:,} more")
     return lines
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 rank`, `2 ranks`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def seconds_text(value: float) -> str:
     """A duration with three significant digits: `1.25 ms`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value / 1e-9:.0f} ns"

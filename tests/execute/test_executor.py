@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import re
 import socket
@@ -11,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.execute import executor_faults as faults
 from tests.execute import executor_work as work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
 # One server imports torch once; each rank is forked from it, before it has any thread.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch.distributed", "numpy", "pydantic", "lark"])
 DEADLINE_S = 100
+PARAMETERS = ["rank", "size", "path"]
 
 
 @pytest.fixture
@@ -29,9 +33,7 @@ def ranks(tmp_path: Path) -> Callable[[Callable[..., Any], int], list[Any]]:
     def run(scenario: Callable[..., Any], size: int) -> list[Any]:
         pairs = [CONTEXT.Pipe(duplex=False) for _ in range(size)]
         processes = [
-            CONTEXT.Process(
-                target=work.main, args=(scenario.__name__, rank, size, tmp_path, sending)
-            )
+            CONTEXT.Process(target=work.main, args=(scenario, rank, size, tmp_path, sending))
             for rank, (_, sending) in enumerate(pairs)
         ]
         deadline = time.monotonic() + DEADLINE_S
@@ -188,7 +190,7 @@ def test_ranks_run_a_plan_that_one_of_them_wrote(ranks: Any, tmp_path: Path) -> 
 
 
 def test_externs_are_python_callables_on_tensors_of_their_shape(ranks: Any) -> None:
-    for found in ranks(work.externs, 2):
+    for found in ranks(faults.externs, 2):
         assert found == [
             "extern `step` of `f` has no Python callable; give externs={'step': …}, or "
             "stand_in=True to only take its time",
@@ -199,7 +201,7 @@ def test_externs_are_python_callables_on_tensors_of_their_shape(ranks: Any) -> N
 
 
 def test_an_extern_that_raises_is_named_with_rank_and_statement(ranks: Any) -> None:
-    found = ranks(work.extern_raises, 3)
+    found = ranks(faults.extern_raises, 3)
     where = "at `step(x[1:3], 7, y)` (<text>:4:5)"
     assert found[1][:2] == [f"rank 1 {where}: LookupError: no such weight", "LookupError"]
     for rank in (0, 2):
@@ -212,7 +214,7 @@ def test_an_extern_that_raises_is_named_with_rank_and_statement(ranks: Any) -> N
 
 
 def test_a_rank_that_leaves_the_block_is_noticed_at_once(ranks: Any) -> None:
-    found = ranks(work.raises_between, 4)
+    found = ranks(faults.raises_between, 4)
     assert found[0] == ["4.0"]
     for told in found[1:]:
         # Rank 3 meets rank 0 in no group; it is told by those who do.
@@ -221,7 +223,7 @@ def test_a_rank_that_leaves_the_block_is_noticed_at_once(ranks: Any) -> None:
 
 
 def test_a_run_that_times_out_is_named_and_the_executor_runs_no_more(ranks: Any) -> None:
-    found = ranks(work.times_out, 3)
+    found = ranks(faults.times_out, 3)
     assert found[1] == ["3.0"]
     for rank, told in ((0, found[0]), (2, found[2])):
         assert re.match(
@@ -234,7 +236,7 @@ def test_a_run_that_times_out_is_named_and_the_executor_runs_no_more(ranks: Any)
 
 
 def test_a_group_runs_one_plan_at_a_time(ranks: Any) -> None:
-    for found in ranks(work.threads, 2):
+    for found in ranks(faults.threads, 2):
         message = (
             "a plan runs on this process group already, in another thread or in an extern; "
             "operations of two would pair up at random, so give each a group of its own"
@@ -243,5 +245,12 @@ def test_a_group_runs_one_plan_at_a_time(ranks: Any) -> None:
 
 
 def test_every_scenario_is_tested() -> None:
-    named = set(re.findall(r"work\.(\w+), \d", Path(__file__).read_text()))
-    assert named == set(work.scenarios()) - {"by_hand", "joined"}
+    text = Path(__file__).read_text()
+    named = set(re.findall(r"ranks\(\w+\.(\w+), \d\)", text))
+    assert named == {*_scenarios(work), *_scenarios(faults)}
+
+
+def _scenarios(module: ModuleType) -> list[str]:
+    """The functions that take a rank, a size and a path, and nothing else."""
+    functions = inspect.getmembers(module, inspect.isfunction)
+    return [n for n, f in functions if list(inspect.signature(f).parameters) == PARAMETERS]
