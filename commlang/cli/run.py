@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,17 @@ import click
 
 from commlang.cli.guard import DEBUG, say
 from commlang.cli.lint import size
-from commlang.diagnostics import did_you_mean
-from commlang.errors import CommlangError, PatternError, UsageError
+from commlang.cli.prepare import launch_options, prepared
+from commlang.errors import CommlangError, UsageError
 
 if TYPE_CHECKING:
-    from commlang.execute.environment import RankInfo
     from commlang.execute.options import LaunchOptions
     from commlang.execute.rank import RankContext
     from commlang.execute.report import RunFailed
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
-    from commlang.resolve.modules import Definition
+
+_SAID_BY_THEN_S = 2.0
 
 
 @click.command("run")
@@ -108,15 +108,18 @@ def command(file: str, **given: Any) -> int:
     # numpy's OpenBLAS starts a thread per core on import, and nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commlang.execute.environment import detect
-    from commlang.verify import find_pattern
 
     info = detect(os.environ)
     if info and info.world_size > 1 and file == "-":
         raise UsageError("ranks cannot share standard input; put the pattern into a file")
-    options = None if info else _launch_options(given)
-    definition = find_pattern(file)
-    settings = _settings(given, definition)
-    plan = _plan(definition, info, options, given)
+    options = None if info else launch_options(given)
+    try:
+        plan, settings = prepared(file, info, options, given)
+    except CommlangError:
+        if info and info.local_rank:
+            # All ranks find the same; the first of this node says so, and the rest end with it.
+            time.sleep(_SAID_BY_THEN_S)
+        raise
     if given["dry_run"]:
         if info is None or info.rank == 0:
             _print_plan(plan, given["as_json"])
@@ -143,7 +146,8 @@ def rank_main(
     outcome = run_session(context, plan, settings)
     if context.info.rank != 0:
         return outcome.ok, ""
-    from commlang.report.run import make_report, render
+    from commlang.report.run import make_report
+    from commlang.report.text import render
 
     report = make_report(plan, outcome, settings)
     return outcome.ok, report.model_dump_json(indent=2) if as_json else render(report)
@@ -159,7 +163,7 @@ def _launch(
     ranks = options.nproc_per_node
     cuda = settings.may_use_cuda(ranks)
     if cuda:
-        # Such ranks are spawned, so that torch may be imported here, to say at once what is missing.
+        # Such ranks are spawned, so torch may be imported here, to say at once what is missing.
         from commlang.execute.session import check_devices
 
         check_devices(settings, ranks)
@@ -171,7 +175,7 @@ def _launch(
             narrator=Story(plan).narrator,
             timeout=settings.timeout,
             cuda=cuda,
-            preload=("commlang.execute.session", "commlang.report.run"),
+            preload=("commlang.execute.session", "commlang.report.text"),
         )
     except RunFailed as error:
         raise _plainly(error) from None
@@ -189,105 +193,6 @@ def _plainly(error: RunFailed) -> CommlangError:
     if causes and all(report.message.startswith("error[") for report in causes):
         return CommlangError(causes[0].message)
     return error
-
-
-def _plan(
-    definition: Definition,
-    info: RankInfo | None,
-    options: LaunchOptions | None,
-    given: dict[str, Any],
-) -> Plan:
-    """Check the pattern for its world and plan it; the world is that of the ranks that are there."""
-    from commlang.checks import check_program
-    from commlang.program import build
-    from commlang.verify import default_world, parse_settings, preset_values
-
-    values = parse_settings(given["settings"])
-    world = info.world_size if info else None
-    if options is not None and given["nproc_per_node"]:
-        world = given["nproc_per_node"] * options.nodes
-    if given["preset"]:
-        world, preset = preset_values(definition, given["preset"], world)
-        values = {**preset, **values}
-    if world is None:
-        world = default_world(definition, values)
-    if options is not None and world % options.nodes:
-        raise UsageError(
-            f"{world} ranks do not spread evenly over {options.nodes} nodes; give --nproc-per-node"
-        )
-    program = build(definition, world, values, max_events=given["max_events"])
-    if found := check_program(program):
-        raise PatternError(found)
-    # Its pydantic would cost a refused pattern a fifth of the time.
-    from commlang.plan import plan_of
-
-    return plan_of(program, given["max_events"])
-
-
-def _launch_options(given: dict[str, Any]) -> LaunchOptions:
-    from commlang.execute.options import LaunchOptions
-
-    names = ("nnodes", "node_rank", "master_addr", "master_port", "standalone", "start_method")
-    more = ("rdzv_backend", "rdzv_endpoint", "rdzv_id", "local_addr")
-    conf = [part.partition("=") for part in given["rdzv_conf"].split(",") if part.strip()]
-    for key, equals, _ in conf:
-        if not equals or not key.strip():
-            raise UsageError(f"--rdzv-conf {given['rdzv_conf']}: write KEY=VALUE,KEY=VALUE")
-    options = LaunchOptions(
-        nproc_per_node=given["nproc_per_node"] or 1,
-        rdzv_conf={key.strip(): value.strip() for key, _, value in conf},
-        **{name: given[name] for name in (*names, *more)},
-    )
-    return options.checked()
-
-
-def _settings(given: dict[str, Any], definition: Definition) -> Settings:
-    from commlang.execute.settings import Settings
-
-    return Settings(
-        backend=given["backend"],
-        device=given["device"],
-        timeout=given["timeout"],
-        iterations=given["iters"],
-        warmup=given["warmup"],
-        seed=given["seed"],
-        externs=tuple(_externs(given["externs"], definition).items()),
-    )
-
-
-def _externs(texts: tuple[str, ...], definition: Definition) -> dict[str, str]:
-    """Python functions by the names of the externs that they stand for."""
-    from importlib.util import find_spec
-
-    known = _known_externs(definition)
-    found: dict[str, str] = {}
-    for text in texts:
-        name, _, target = text.partition("=")
-        module, _, function = target.partition(":")
-        if not all(part.isidentifier() for part in (name, function, *module.split("."))):
-            hint = "write NAME=MODULE:FUNCTION, as in `--extern forward=my_model:forward`"
-            raise UsageError(f"--extern {text}: {hint}")
-        if name not in known:
-            hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
-            raise UsageError(
-                f"--extern {text}: `{definition.node.name}` has no extern `{name}`; {hint}"
-            )
-        if name in found:
-            raise UsageError(f"--extern {text}: `{name}` is given twice")
-        # An installed command does not look into the working directory, where they mostly are.
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        if find_spec(module.partition(".")[0]) is None:
-            raise UsageError(f"--extern {text}: there is no Python module `{module}` here")
-        found[name] = target
-    return found
-
-
-def _known_externs(definition: Definition) -> list[str]:
-    from commlang.syntax import ast
-
-    symbols = [item for m in definition.module.reachable() for item in m.symbols.items()]
-    return list(dict.fromkeys(name for name, s in symbols if isinstance(s.node, ast.Extern)))
 
 
 def _print_plan(plan: Plan, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -70,13 +71,20 @@ class Bulletin:
         keys = [f"report/{rank}" for rank in range(self._world_size)]
         return [self._aged(from_json(text)) for text in self._store.multi_get(keys)]
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         """Wait until every rank is through."""
         if self._store.add("through", 1) == self._world_size:
             self._store.set("over", "")
         while not self._store.check(["over"]):
             time.sleep(0.02)
-        self.part(self._world_size, time.monotonic() + 2)
+
+    def leave(self) -> None:
+        """Use the store no more; rank 0, whose node serves it, waits until nobody does."""
+        with contextlib.suppress(RuntimeError):  # nothing that is lost now is missed
+            if self._rank == 0:
+                self.part(self._world_size, time.monotonic() + 10)
+            else:
+                self._store.add("parted", 1)
 
     def part(self, parting: int, deadline: float) -> None:
         """Wait until `parting` ranks have read what they need from it."""

@@ -63,7 +63,7 @@ def measure(
     for turn in range(first, first + iterations):
         refill()
         settle()
-        dist.barrier(executor.group)
+        dist.barrier(executor.group)  # pyright: ignore[reportUnknownMemberType]
         base = turn * TURN
         marks[0] = time.perf_counter()
         for number, step in enumerate(steps):
@@ -118,7 +118,7 @@ def _timing(executor: Executor, action: Action) -> Timing:
 
 
 def _size(executor: Executor, action: Action) -> int:
-    """The bytes of one call: of a collective its larger side, of messages those sent or received."""
+    """The bytes of a call: of a collective its larger side, of messages those sent or received."""
     if action.act is Act.JOIN:
         return 0
     program = executor.program
@@ -127,7 +127,7 @@ def _size(executor: Executor, action: Action) -> int:
         first, count = int(program.first[row]), int(program.count[row])
         site = program.site_of(row)
         itemsize = site.dtype.itemsize if site.dtype else 0
-        lengths = program.operands.length[first : first + count].tolist() if count else []
+        lengths: list[int] = program.operands.length[first : first + count].tolist()
         if site.kind is Kind.SEND:
             sent += sum(lengths) * itemsize
         elif site.kind is Kind.RECV:

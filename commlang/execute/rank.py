@@ -43,6 +43,8 @@ class RankContext:
         self._watch = watch
         self._timeout = timeout
         self._launched = launched
+        # Rank 0's may be the one that serves all others, and is asked after the group is gone.
+        self._store: Store | None = None
 
     @property
     def position(self) -> memoryview:
@@ -65,7 +67,7 @@ class RankContext:
         try:
             # Before the ranks wait for one another, so that a fault that all share is told at once.
             world.choose_backend(backend, world.choose_device(device, self.info.local_rank))
-            store = self._meet()
+            store = self._store = self._meet()
             self.position[0] = JOINING
             with world.join(
                 self.info, store=store, backend=backend, device=device, timeout=timeout

@@ -100,7 +100,7 @@ def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> Ra
 def _collect(result: RankResult, world: World) -> Outcome:
     """Gather the results on rank 0, and let all ranks know whether all contracts held."""
     held = torch.tensor(int(all(c.ok for c in result.contracts)), device=world.device)
-    dist.all_reduce(held, op=dist.ReduceOp.MIN)
+    dist.all_reduce(held, op=dist.ReduceOp.MIN)  # pyright: ignore[reportUnknownMemberType]
     gathered: list[Any] | None = [None] * world.world_size if world.rank == 0 else None
     dist.gather_object(result, gathered)
     ranks: list[RankResult] = list(gathered or [])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to run a plan: `--backend`, `--device`, `--timeout` (seconds without progress) and so on."""
+    """The options of a run by their names; `timeout` is in seconds without progress."""
 
     backend: str = "auto"
     device: str = "auto"
@@ -27,6 +27,5 @@ class Settings:
     def may_use_cuda(self, ranks: int) -> bool:
         """Whether that many ranks on this node may come to use CUDA, told without torch."""
         decided = self.device != "auto" or self.backend != "auto"
-        return self.wants_cuda and (
-            decided or len(list(Path("/dev").glob("nvidia[0-9]*"))) >= ranks
-        )
+        devices = len(list(Path("/dev").glob("nvidia[0-9]*")))
+        return self.wants_cuda and (decided or devices >= ranks)

@@ -102,6 +102,6 @@ class Story:
         if partner >= 0:
             return [partner]
         instance, members = self._meetings
-        return (
-            [other for other in members[instance[row]] if other != row] if row in instance else []
-        )
+        if row not in instance:
+            return []
+        return [other for other in members[instance[row]] if other != row]

@@ -68,6 +68,7 @@ class Watch:
         self._published: int | None = None
         self._next_check = 0.0
         self._ending = threading.Lock()
+        self._exchanging = threading.Lock()
         self._closing = False
         self._wake_r, self._wake_w = os.pipe()
         self._thread = threading.Thread(target=self._run, name="commlang-watch", daemon=True)
@@ -115,7 +116,11 @@ class Watch:
         if self._bulletin:
             self._bulletin.publish(self.report())
             # A rank that fails now raises the alarm, on which the thread ends this process.
-            self._bulletin.leave()
+            self._bulletin.finish()
+            with self._exchanging:
+                bulletin, self._bulletin = self._bulletin, None
+            if bulletin:
+                bulletin.leave()
 
     def close(self) -> None:
         """Stop watching. A launched rank stays watched: it may yet wait for a lost neighbour."""
@@ -170,8 +175,9 @@ class Watch:
             self._last = position
             self._board.touch(self._row)
         state = self._board.state(self._row)
-        if self._bulletin:
-            self._exchange(self._bulletin)
+        with self._exchanging:
+            if self._bulletin:
+                self._exchange(self._bulletin)
         if self._neighbour_ended(state):
             self._end(State.STOPPED)
         if state is State.RUNNING:

@@ -6,7 +6,7 @@ Results are kept below 2**62 in magnitude, so that no array operation can wrap r
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,35 +29,46 @@ class ArithmeticFault(Exception):
         self.hint = hint
 
 
-def is_int(value: object) -> bool:
+def is_array(value: object) -> TypeGuard[NDArray[Any]]:
+    """Whether a value is given per lane (plain `isinstance` leaves the dtype unknown)."""
+    return isinstance(value, np.ndarray)
+
+
+def is_int(value: object) -> TypeGuard[Int]:
     """Whether a value is an integer, uniform or per lane (bools are not)."""
-    if isinstance(value, np.ndarray):
-        return value.dtype == np.int64
-    return isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return is_array(value) and value.dtype == np.int64
 
 
-def is_bool(value: object) -> bool:
+def is_bool(value: object) -> TypeGuard[Bool]:
     """Whether a value is a truth value, uniform or per lane."""
-    if isinstance(value, np.ndarray):
-        return value.dtype == np.bool_
-    return isinstance(value, bool)
+    return isinstance(value, bool) or (is_array(value) and value.dtype == np.bool_)
+
+
+def is_real(value: object) -> TypeGuard[NDArray[np.float64]]:
+    """Whether a value is a number that differs between lanes and is no int."""
+    return is_array(value) and value.dtype == np.float64
 
 
 def is_number(value: object) -> bool:
     """Whether a value is an int, a Fraction, or a number that differs between lanes (float64)."""
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        return True
-    return is_int(value) or isinstance(value, Fraction)
+    return is_int(value) or isinstance(value, Fraction) or is_real(value)
 
 
 def real(value: Any) -> Any:
     """A number as float64: exact fractions are kept only while they are uniform."""
-    return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
+    return value.astype(np.float64) if is_array(value) else float(value)
 
 
 def lane(value: Any, index: int) -> Any:
     """The value of one lane."""
     return value[index].item() if isinstance(value, np.ndarray) else value
+
+
+def first_lane(condition: Bool) -> int:
+    """The first lane on which a condition holds, for a message."""
+    return int(np.argmax(condition)) if isinstance(condition, np.ndarray) else 0
 
 
 def top(value: Int) -> int:
@@ -171,7 +182,7 @@ def exact_divide(a: Any, b: Any) -> Any:
     zero = b == 0
     if anywhere(zero):
         raise ArithmeticFault("division by zero", zero)
-    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
+    if not is_array(a) and not is_array(b):
         result = Fraction(a) / Fraction(b)
         whole = result.denominator == 1 and isinstance(a, int) and isinstance(b, int)
         return result.numerator if whole else result
@@ -240,7 +251,7 @@ def ceil_log2(a: Int) -> Int:
         raise ArithmeticFault("log2ceil of a number below 1", bad)
     if isinstance(a, int):
         return (a - 1).bit_length()
-    below = cast("Array", floor_log2(a))
+    below = floor_log2(a)
     return below + ((1 << below) < a)
 
 

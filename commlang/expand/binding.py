@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,10 +13,21 @@ from commlang.dtypes import DTYPES, DType
 from commlang.expand import arrays
 from commlang.expand.arrays import is_bool, is_int
 from commlang.expand.fault import fail
-from commlang.expand.values import Op, Table, Value, View, describe
+from commlang.expand.values import (
+    SEQUENCES,
+    Op,
+    Ragged,
+    Range,
+    Table,
+    Value,
+    View,
+    describe,
+    is_uniform,
+    take,
+)
 
 if TYPE_CHECKING:
-    from commlang.expand.arrays import Int
+    from commlang.expand.arrays import Array, Int
     from commlang.expand.expressions import Expressions
     from commlang.expand.scope import Scope
     from commlang.syntax import ast
@@ -105,7 +116,7 @@ def bind(
             _check_shape(param, argument.node, evaluator, inner, scope)
 
 
-def missing(param: ast.Param, scope: Scope) -> Any:
+def missing(param: ast.Param, scope: Scope) -> NoReturn:
     """Refuse a parameter without a value."""
     name = param.target.id
     hint = f"pass `{name}`, give it a default, or `--set {name}=…` on the command line"
@@ -145,7 +156,7 @@ def _article(kind: str) -> str:
 
 
 def _is_table(value: Value) -> bool:
-    return isinstance(value, Table) or (hasattr(value, "at") and hasattr(value, "length"))
+    return isinstance(value, SEQUENCES)
 
 
 def _table(param: ast.Param, argument: Argument, scope: Scope, inner: Scope) -> Table:
@@ -169,14 +180,35 @@ def _table(param: ast.Param, argument: Argument, scope: Scope, inner: Scope) -> 
 
 
 def _nested(param: ast.Param, argument: Argument, value: Value, scope: Scope) -> Any:
+    """The items of nested lists, which must be ints: an int, a list of rows, or an array."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if hasattr(value, "at") and isinstance(value.length, int):
+    if isinstance(value, SEQUENCES) and isinstance(value.length, int):
+        cells = _cells(value, 1) if is_uniform(value) else None
+        if cells is not None:
+            return cells[0]
         rows = [_nested(param, argument, value.at(i), scope) for i in range(value.length)]
         if len({np.shape(row) for row in rows}) <= 1:
             return rows
     message = f"table `{param.target.id}` needs rows of ints, the same on every rank"
     fail(scope, argument.node, "CL103", message)
+
+
+def _cells(value: Value, lanes: int) -> Array | None:
+    """The items of comprehensions as an array of (lane, item, …), all lanes and rows at once.
+
+    None for other lists, and where the rows differ in length: they are gone through one by one.
+    """
+    if is_int(value):
+        return arrays.broadcast(value, lanes)
+    if not isinstance(value, Ragged | Range):
+        return None
+    length = arrays.squeeze(arrays.broadcast(value.length, lanes))
+    if not isinstance(length, int) or length == 0:
+        return None
+    owner, place = np.repeat(np.arange(lanes), length), np.tile(np.arange(length), lanes)
+    cells = _cells(take(value, owner).at(place), len(owner))
+    return None if cells is None else cells.reshape(lanes, length, *cells.shape[1:])
 
 
 def _bind_shape(
@@ -222,7 +254,7 @@ def _check_shape(
         wanted = evaluator.integer(dim, inner, "a dim")
         differs = wanted != length
         if arrays.anywhere(differs):
-            lane = int(np.argmax(differs)) if isinstance(differs, np.ndarray) else 0
+            lane = arrays.first_lane(differs)
             want, have = arrays.lane(wanted, lane), arrays.lane(length, lane)
             message = f"dim {number} of `{param.target.id}` is {want}, the argument's is {have}"
             fail(caller, node, "CL112", message, lanes=differs)

@@ -7,7 +7,7 @@ the size of its output); whether the ranks agree is a question of matching.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Sizes:
     root: Int
     scope: Scope
 
-    def fail(self, name: str, code: str, text: str, lanes: Bool = True, **extra: Any) -> Any:
+    def fail(self, name: str, code: str, text: str, lanes: Bool = True, **extra: Any) -> NoReturn:
         node = self.nodes.get(name, self.call)
         fail(self.scope, node, code, f"{self.operation.name}: {text}", lanes=lanes, **extra)
 
@@ -60,7 +60,7 @@ class Sizes:
         size = self.group.length
         wrong = sequence.length != size
         if arrays.anywhere(wrong):
-            lane = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
+            lane = arrays.first_lane(wrong)
             have, want = arrays.lane(sequence.length, lane), arrays.lane(size, lane)
             text = f"`{name}` has {have} entries, the group {want} members"
             self.fail(name, "CL112", text, wrong)
@@ -140,7 +140,7 @@ def _gathered(call: Sizes) -> tuple[Operand, ...]:
         entry = call.own_entry(whole)
         wrong = entry.numel != piece.numel
         if arrays.anywhere(wrong):
-            lane = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
+            lane = arrays.first_lane(wrong)
             have, want = arrays.lane(entry.numel, lane), arrays.lane(piece.numel, lane)
             text = f"the rank's own entry of `{long}` has {have} elements, `{short}` {want}"
             call.fail(long, "CL112", text, wrong)
@@ -151,7 +151,7 @@ def _gathered(call: Sizes) -> tuple[Operand, ...]:
 
 def _refuse(call: Sizes, long: str, short: str, wrong: Bool, whole: View, piece: View) -> None:
     if arrays.anywhere(wrong):
-        lane = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
+        lane = arrays.first_lane(wrong)
         sizes = [arrays.lane(v, lane) for v in (whole.numel, call.group.length, piece.numel)]
         text = (
             f"`{long}` has {sizes[0]} elements; {sizes[1]} ranks times the {sizes[2]} of "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from commlang.expand.values import (
     View,
     choose,
     describe,
+    is_tuple,
     is_uniform,
     take,
 )
@@ -88,9 +89,9 @@ class Expressions:
 
     def uniform(self, node: ast.Expr, scope: Scope, value: Value, what: str) -> Any:
         """The one value of all lanes."""
-        if not isinstance(value, np.ndarray):
+        if not arrays.is_array(value):
             return value
-        single = arrays.squeeze(cast("Any", value))
+        single = arrays.squeeze(value)
         if isinstance(single, np.ndarray):
             message = f"{what} must be the same on every rank and in every iteration"
             fail(scope, node, "CL103", message)
@@ -187,7 +188,7 @@ class Expressions:
             return -value if node.op == "-" else value
         if not is_int(value):
             fail(scope, node, "CL103", f"`{node.op}` needs an int, not {describe(value)}")
-        return {"-": lambda v: -v, "+": lambda v: v, "~": lambda v: ~v}[node.op](value)
+        return ~value
 
     def _compare(self, node: ast.Compare, scope: Scope) -> Bool:
         result: Bool = True
@@ -293,18 +294,16 @@ class Expressions:
     ) -> None:
         """Bind loop variables to an item."""
         if len(targets) == 1:
-            if isinstance(value, tuple):
-                value = Items(cast("tuple[Value, ...]", value))
-            scope.bind(targets[0].id, value)
+            scope.bind(targets[0].id, Items(value) if is_tuple(value) else value)
             return
         parts: Any = value
         if isinstance(value, SEQUENCES):
             whole = isinstance(value.length, int) and value.length == len(targets)
             parts = tuple(value.at(i) for i in range(len(targets))) if whole else ()
-        if not isinstance(parts, tuple) or len(cast("tuple[Value, ...]", parts)) != len(targets):
+        if not is_tuple(parts) or len(parts) != len(targets):
             message = f"{len(targets)} names need a list of {len(targets)}, not {describe(value)}"
             fail(scope, node, "CL103", message)
-        for target, part in zip(targets, cast("tuple[Value, ...]", parts), strict=True):
+        for target, part in zip(targets, parts, strict=True):
             scope.bind(target.id, part)
 
     def _comprehension(self, node: ast.Comprehension, scope: Scope) -> Ragged:

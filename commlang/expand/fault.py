@@ -8,6 +8,7 @@ import numpy as np
 
 from commlang.diagnostics import Diagnostic, Label
 from commlang.errors import PatternError
+from commlang.expand import arrays
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Bool
@@ -28,8 +29,8 @@ def fail(
     source = scope.frame.module.source
     notes: list[str] = []
     if scope.lanes:
-        lane = int(np.argmax(lanes)) if isinstance(lanes, np.ndarray) else 0
-        notes.append(lane_context(scope, lane, everyone=not isinstance(lanes, np.ndarray)))
+        everyone = not isinstance(lanes, np.ndarray)
+        notes.append(lane_context(scope, arrays.first_lane(lanes), everyone=everyone))
     notes += call_notes(scope)
     labels = (Label(source, node.span),)
     raise PatternError([Diagnostic(code, message, labels, tuple(n for n in notes if n), hint)])

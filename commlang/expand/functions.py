@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class _Call:
     scope: Scope
     name: str
 
-    def fail(self, message: str, *, lanes: Bool = True, hint: str | None = None) -> Any:
+    def fail(self, message: str, *, lanes: Bool = True, hint: str | None = None) -> NoReturn:
         fail(self.scope, self.node, "CL102", f"{self.name}: {message}", lanes=lanes, hint=hint)
 
     def ints(self, args: list[Value]) -> list[Int]:
@@ -55,6 +55,12 @@ class _Call:
                 hint = "write `//` to round down" if isinstance(arg, Fraction) else None
                 self.fail(f"needs ints, not {describe(arg)}", hint=hint)
         return args
+
+    def counted(self, value: Value) -> Any:
+        """An int, or a truth value, which counts as 0 or 1 in a sum."""
+        if not is_int(value) and not is_bool(value):
+            self.fail(f"needs a list of ints, not of {describe(value)}")
+        return value
 
     def listed(self, arg: Value) -> Any:
         if not isinstance(arg, SEQUENCES):
@@ -87,11 +93,9 @@ def positions(sequence: Any) -> Iterator[tuple[int, Bool]]:
 
 
 def _range(call: _Call, args: list[Value]) -> Range:
-    start, stop, step = {
-        1: lambda a: (0, a[0], 1),
-        2: lambda a: (a[0], a[1], 1),
-        3: lambda a: (a[0], a[1], a[2]),
-    }[len(args)](call.ints(args))
+    bounds = call.ints(args)
+    start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+    step = bounds[2] if len(bounds) == 3 else 1
     if arrays.anywhere(step == 0):
         call.fail("the step must not be 0", lanes=step == 0)
     towards = 1 if arrays.everywhere(step > 0) else np.where(step > 0, 1, -1)
@@ -129,21 +133,21 @@ def _len(call: _Call, args: list[Value]) -> Int:
 def _sum(call: _Call, args: list[Value]) -> Value:
     sequence = call.listed(args[0])
     if isinstance(sequence, Ragged) and (is_int(sequence.flat) or is_bool(sequence.flat)):
-        if isinstance(sequence.flat, np.ndarray):
-            if arrays.magnitude(sequence.flat) * arrays.top(sequence.length) >= arrays.LIMIT:
+        flat = sequence.flat
+        if arrays.is_array(flat):
+            if arrays.magnitude(flat) * arrays.top(sequence.length) >= arrays.LIMIT:
                 raise arrays.ArithmeticFault("the sum is too large for a 64-bit integer")
-            ends = np.concatenate([[0], np.cumsum(sequence.flat[sequence.index], dtype=np.int64)])
+            ends = np.concatenate([[0], np.cumsum(flat[sequence.index], dtype=np.int64)])
             return arrays.squeeze(ends[sequence.first + sequence.length] - ends[sequence.first])
-        return arrays.multiply(int(sequence.flat), sequence.length)
+        return arrays.multiply(int(flat), sequence.length)
     result: Any = 0
     for i, live in positions(sequence):
         value = item(sequence, i)
         if isinstance(value, Fraction) and live is True:
             result = Fraction(result) + value
             continue
-        if not is_int(value) and not is_bool(value):
-            call.fail(f"needs a list of ints, not of {describe(value)}")
-        result = arrays.add(result, value * live if live is not True else value)
+        number = call.counted(value)
+        result = arrays.add(result, number * live if live is not True else number)
     return result
 
 

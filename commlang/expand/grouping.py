@@ -68,7 +68,8 @@ def _check_agreement(node: ast.Group, gid: Int, ranks: Group, scope: Scope) -> N
     world = ranks.table.world
     place = scope.instance * world + scope.ranks
     order = np.argsort(place)
-    for number in np.unique(gid).tolist():
+    numbers: list[int] = np.unique(gid).tolist()
+    for number in numbers:
         lanes = np.flatnonzero(gid == number)
         members = np.asarray(ranks.table.entries[number].members)
         wanted = (place - scope.ranks)[lanes, None] + members
@@ -91,11 +92,12 @@ def mesh_axis(
     start = rank - rank // stride % size * stride
     columns = [arrays.broadcast(v, scope.lanes) for v in (ranks.frame, start, size, stride)]
     unique, lane_row = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    axes: list[list[int]] = unique.tolist()
     gids = [
         table.add(
             label, tuple(np.asarray(table.member(frame, first + np.arange(many) * step)).tolist())
         )
-        for frame, first, many, step in unique.tolist()
+        for frame, first, many, step in axes
     ]
     gid = arrays.squeeze(np.asarray(gids, dtype=np.int64)[lane_row.reshape(-1)])
     return Group(gid, table, ranks.frame)

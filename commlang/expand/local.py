@@ -62,9 +62,9 @@ def flat_operand(view: View, access: Access) -> Operand:
 
 def number(value: Value, numbers: list[Int]) -> Any:
     """An argument of a site: the value itself if uniform, else a column of numbers."""
-    if not isinstance(value, np.ndarray):
+    if not arrays.is_array(value):
         return value
-    real = value.dtype == np.float64
+    real = arrays.is_real(value)
     numbers.append(np.ascontiguousarray(value).view(np.int64) if real else value.astype(np.int64))
     return Column(len(numbers) - 1, real)
 
@@ -160,8 +160,9 @@ def _some(ev: Evaluator, node: ast.Expr, scope: Scope) -> list[View]:
         return [value]
     if isinstance(value, SEQUENCES) and isinstance(value.length, int):
         items = [value.at(i) for i in range(value.length)]
-        if all(isinstance(item, View) for item in items):
-            return items
+        tensors = [item for item in items if isinstance(item, View)]
+        if len(tensors) == len(items):
+            return tensors
     fail(scope, node, "CL103", f"a tensor or a list of them is wanted, not {describe(value)}")
 
 

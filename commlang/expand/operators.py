@@ -56,9 +56,9 @@ def combine(op: str, a: Value, b: Value) -> Value | None:
         return arrays.exact_divide(a, b)
     if op not in _NUMBER_OPS:
         return None
-    varies = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
-    kind = arrays.real if varies else Fraction
-    return _NUMBER_OPS[op](kind(a), kind(b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return _NUMBER_OPS[op](arrays.real(a), arrays.real(b))
+    return _NUMBER_OPS[op](Fraction(a), Fraction(b))
 
 
 def compare(op: str, a: Value, b: Value) -> Bool | None:

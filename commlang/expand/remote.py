@@ -136,7 +136,7 @@ def checked_rank(
     what = name if " " in name else f"`{name}`"
     bad = (value < 0) | (value >= size)
     if arrays.anywhere(bad):
-        lane = int(np.argmax(bad)) if isinstance(bad, np.ndarray) else 0
+        lane = arrays.first_lane(bad)
         rank, many = arrays.lane(value, lane), arrays.lane(size, lane)
         message = f"{what} is rank {rank}, but the ranks are 0 to {many - 1}"
         hint = "a rank does not wrap round; write `% world`, or `ranks.next` and `ranks.prev`"
@@ -144,7 +144,7 @@ def checked_rank(
     world = within.table.member(within.gid, value)
     outside = group.table.position(group.gid, world) < 0
     if arrays.anywhere(outside):
-        lane = int(np.argmax(outside)) if isinstance(outside, np.ndarray) else 0
+        lane = arrays.first_lane(outside)
         message = f"{what} is rank {arrays.lane(value, lane)}, which is not in the group"
         hint = "ranks are those of the pattern, also with `group=`; `g[i]` is member i of g"
         fail(scope, node, "CL116", message, lanes=outside, hint=hint)
@@ -282,7 +282,6 @@ def _half(
     """One end of a transfer, on the lanes of the rank at that end."""
     here = np.flatnonzero(scope.ranks == own)
     inner = scope.narrow(here)
-    view = View(0, 0, (), (), None)  # pyright: ignore[reportArgumentType]
     if len(here):
         view = tensor(ev, place.value, inner, "what an arrow moves")
         target = view

@@ -20,7 +20,7 @@ from commlang.expand.groups import GroupEntry, GroupTable
 from commlang.expand.record import Recording
 from commlang.expand.scope import Frame, Scope
 from commlang.expand.statements import Evaluator
-from commlang.expand.values import Group, Items, Op, Value, View
+from commlang.expand.values import Group, Items, Op, Value, View, is_list, is_tuple
 from commlang.operations import ReduceOp
 from commlang.syntax import ast
 
@@ -88,12 +88,10 @@ def to_value(value: Any) -> Value:
             return Op(ReduceOp(value))
         case str() if value in DTYPES:
             return DTYPES[value]
-        case list() | tuple():
-            return Items(tuple(to_value(item) for item in value))  # pyright: ignore[reportUnknownVariableType]
-        case np.ndarray():
+        case _ if is_list(value) or is_tuple(value):
+            return Items(tuple(map(to_value, value)))
+        case np.ndarray() | np.integer():
             return to_value(value.tolist())
-        case np.integer():
-            return int(value)
         case float() if math.isfinite(value):
             return Fraction(value)
         case str():

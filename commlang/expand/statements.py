@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -169,7 +169,7 @@ class Evaluator(Expressions):
             stride = arrays.multiply(stride, arrays.maximum(size, 0))
         wrong = ranks.length != stride
         if arrays.anywhere(wrong):
-            lane = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
+            lane = arrays.first_lane(wrong)
             shape = " x ".join(str(arrays.lane(size, lane)) for size in sizes)
             places, world = arrays.lane(stride, lane), arrays.lane(ranks.length, lane)
             message = f"the mesh {shape} has {places} places, the pattern {world} ranks"
@@ -309,7 +309,7 @@ class Evaluator(Expressions):
         else:
             remote.operation(self, call, operation, scope, nest, handle)
 
-    def _unknown_call(self, call: ast.Call, name: str, value: Value, scope: Scope) -> Any:
+    def _unknown_call(self, call: ast.Call, name: str, value: Value, scope: Scope) -> NoReturn:
         if value is not None:
             fail(scope, call, "CL103", f"{describe(value)} cannot be called as a statement")
         known = [*OPERATIONS, *scope.frame.module.symbols]
@@ -370,8 +370,9 @@ class Evaluator(Expressions):
         self, call: ast.Call, given: dict[str, binding.Argument], inner: Scope, scope: Scope
     ) -> None:
         for name, argument in given.items():
-            if isinstance(argument.value, np.ndarray):
-                differs = self.differs(argument.value, inner)
+            value = argument.value
+            if arrays.is_array(value):
+                differs = self.differs(value, inner)
                 if arrays.anywhere(differs):
                     message = f"parameter `{name}` differs between the ranks of one call"
                     hint = "a parameter is the same on every rank; use `rank` inside the pattern"
@@ -381,8 +382,7 @@ class Evaluator(Expressions):
         """Lanes whose value is not that of the first rank of their group, in their iteration."""
         if not isinstance(value, np.ndarray):
             return False
-        gid = scope.lookup("ranks").gid
-        together = scope.instance * (1 << 20) + gid
+        together = scope.instance * (1 << 20) + self.frame_ranks(scope).gid
         if not isinstance(together, np.ndarray):
             return value != value[0]
         order = np.argsort(together, kind="stable")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -210,7 +210,7 @@ class Table:
         if len(prefix) < self.array.ndim:
             return Table(self.array, prefix)
         cell = self.array[prefix]
-        return cell if isinstance(cell, np.ndarray) else int(cell)
+        return cell if arrays.is_array(cell) else int(cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ class Callable:
     definition: Definition
 
 
-def _take_int(value: Any, index: Int) -> Any:
+def _take_int(value: Int, index: Int) -> Int:
     if not isinstance(value, np.ndarray):
         return value
     return value[index] if isinstance(index, np.ndarray) else value[index].item()
@@ -267,9 +267,9 @@ def take(value: Value, index: Int) -> Value:
 
     With an int for an index, the result is that lane's value, uniform.
     """
+    if arrays.is_array(value):
+        return _take_int(value, index)
     match value:
-        case np.ndarray():
-            return _take_int(value, index)
         case View(buffer, offset, shape, strides, dtype):
             return View(
                 _take_int(buffer, index),
@@ -300,10 +300,18 @@ def take(value: Value, index: Int) -> Value:
             if isinstance(index, int):
                 return take(options[which[index]], index)
             return Chosen(tuple(take(o, index) for o in options), which[index])
-        case tuple():
-            return tuple(take(item, index) for item in value)
         case _:
-            return value
+            return tuple(take(part, index) for part in value) if is_tuple(value) else value
+
+
+def is_tuple(value: object) -> TypeGuard[tuple[Value, ...]]:
+    """Whether a value is an item made of several, as of `zip`."""
+    return isinstance(value, tuple)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether a value is a list of Python's, as parameters are given."""
+    return isinstance(value, list)
 
 
 class CannotMix(Exception):
@@ -329,16 +337,14 @@ def choose(options: tuple[Value, ...], i: Array) -> Value:
         return replace(options[0], gid=choose(tuple(o.gid for o in options), i))
     if all(isinstance(o, SEQUENCES) for o in options):
         return Chosen(options, i)
-    if isinstance(first, tuple) and all(
-        isinstance(o, tuple) and len(o) == len(first) for o in options
-    ):
+    if is_tuple(first) and all(is_tuple(o) and len(o) == len(first) for o in options):
         return tuple(choose(parts, i) for parts in zip(*options, strict=True))
     raise CannotMix
 
 
 def _one_kind(options: tuple[Value, ...]) -> bool:
     """Whether all are ints, all are bools, or all are arrays of float64."""
-    kinds = (arrays.is_int, arrays.is_bool, lambda o: getattr(o, "dtype", None) == np.float64)
+    kinds = (arrays.is_int, arrays.is_bool, arrays.is_real)
     return any(all(kind(o) for o in options) for kind in kinds)
 
 
@@ -370,10 +376,9 @@ def _choose_view(views: tuple[View, ...], i: Array) -> View:
 
 def describe(value: Value) -> str:
     """What a value is, for messages."""
+    if arrays.is_array(value):
+        return {"int64": "an int", "float64": "a number"}.get(value.dtype.name, "a bool")
     match value:
-        case np.ndarray():
-            kinds = {"int64": "an int", "float64": "a number"}
-            return kinds.get(value.dtype.name, "a bool")
         case bool():
             return "a bool"
         case int():

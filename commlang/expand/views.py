@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from commlang.expand import arrays
 from commlang.expand.values import Chunks, Sliced, Value, View, row_major
 from commlang.syntax import ast
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
 
 def _first(value: Int, lanes: Bool) -> Int:
     """The value at the first marked lane, for a message."""
-    if not hasattr(value, "dtype") or isinstance(lanes, bool):
-        return arrays.lane(value, 0)
-    return arrays.lane(value, int(lanes.argmax()))  # pyright: ignore[reportUnknownArgumentType]
+    return arrays.lane(value, arrays.first_lane(lanes))
 
 
 def check_index(i: Int, n: Int, what: str) -> None:
@@ -171,7 +167,6 @@ def _from_end(value: Any, node: ast.Expr | None, length: Int) -> Any:
         return value
     before = length + value < 0
     if arrays.anywhere(before):
-        lane = int(np.argmax(before))
-        message = f"index {value} is out of range for length {arrays.lane(length, lane)}"
+        message = f"index {value} is out of range for length {_first(length, before)}"
         raise ViewFault(message, before)
     return length + value

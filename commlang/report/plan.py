@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commlang.report.run import WIDTH, counted, parameters_text, wrapped
+from commlang.report.text import WIDTH, counted, parameters_text, same_file, short_path, wrapped
 from commlang.schedule import Act, linearise
 
 if TYPE_CHECKING:
@@ -27,10 +27,13 @@ def render_plan(plan: Plan) -> str:
         f"  fingerprint: {plan.fingerprint[:16]}",
         f"  rank 0 does {counted(len(actions), 'action')}:",
     ]
+    file = plan.path
     for action in actions[:_SHOWN]:
-        line, column = program.site_of(action.row).source.position(
-            program.site_of(action.row).span.start
-        )
+        site = program.site_of(action.row)
+        line, column = site.source.position(site.span.start)
+        if not same_file(site.source.path, file):
+            file = site.source.path
+            lines.append(f"    {short_path(file)}")
         texts = dict.fromkeys(program.text(row) for row in _told(action))
         told = f"    {action.act.value:5}  {line}:{column}  {' | '.join(texts)}"
         lines.append(told if len(told) <= WIDTH else f"{told[: WIDTH - 1]}…")

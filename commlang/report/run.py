@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from math import isfinite
 from statistics import median
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from commlang.verify.values import format_value
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
+    from commlang.execute.contract import Failure
+    from commlang.execute.measure import Timing
     from commlang.execute.session import Outcome, RankResult
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
 
 VERSION = 1
-WIDTH = 100
-"""Columns that the text keeps to, where names do not make it wider."""
-_FAILURES = 8
-_RATES = (("GB/s", 1.0), ("MB/s", 1e-3), ("kB/s", 1e-6))
 
-# busbw / algbw by operation for n ranks, as in nccl-tests
-# (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md); 1 for all others.
-_BUS_FACTOR = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "all_gather_into_tensor": lambda n: (n - 1) / n,
-    "all_gather_single": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "reduce_scatter_tensor": lambda n: (n - 1) / n,
-    "reduce_scatter_single": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-    "all_to_all_single": lambda n: (n - 1) / n,
-    "gather": lambda n: (n - 1) / n,
-    "scatter": lambda n: (n - 1) / n,
-}
+# Operations that move (n - 1) / n of their size over each rank's link, as nccl-tests reckons it:
+# https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+_ALL_BUT_ONE = frozenset(
+    {
+        "all_gather",
+        "all_gather_into_tensor",
+        "all_gather_single",
+        "reduce_scatter",
+        "reduce_scatter_tensor",
+        "reduce_scatter_single",
+        "all_to_all",
+        "all_to_all_single",
+        "gather",
+        "scatter",
+    }
+)
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """What makes algbw the bandwidth of the busiest link: busbw / algbw."""
+    if operation == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    return (ranks - 1) / ranks if operation in _ALL_BUT_ONE else 1.0
 
 
 class Statement(BaseModel):
@@ -63,13 +66,29 @@ class Statement(BaseModel):
     busbw: float | None
 
 
+class ContractFailure(BaseModel):
+    """Where an `ensure` does not hold: see `commlang.execute.contract.Failure`; `text` says it all.
+
+    Numbers that JSON does not have, complex ones say, are given as text.
+    """
+
+    rank: int
+    tensor: str | None
+    index: list[int] | None
+    expected: bool | int | float | str | None
+    got: bool | int | float | str | None
+    wrong: int
+    elements: int
+    text: str
+
+
 class Contract(BaseModel):
     """One `ensure` over all ranks; `failures` says where it did not hold."""
 
     where: str
     text: str
     ok: bool
-    failures: list[str]
+    failures: list[ContractFailure]
 
 
 class Totals(BaseModel):
@@ -152,7 +171,7 @@ def _externs(plan: Plan, bound: dict[str, str]) -> dict[str, str | None]:
 
 
 def _statements(ranks: Sequence[RankResult]) -> list[Statement]:
-    merged: dict[tuple[Any, ...], list[Any]] = {}
+    merged: dict[tuple[Any, ...], list[Timing]] = {}
     for result in ranks:
         for timing in result.times.statements:
             key = (*timing.where, timing.operation, timing.text)
@@ -164,16 +183,15 @@ def _statements(ranks: Sequence[RankResult]) -> list[Statement]:
     )
 
 
-def _statement(timings: list[Any]) -> Statement:
+def _statement(timings: list[Timing]) -> Statement:
     first = timings[0]
     durations = [d for timing in timings for d in timing.durations]
     middle = median(durations) if durations else 0.0
     size = max(t.size for t in timings)
-    factor = _BUS_FACTOR.get(first.operation)
     ranks = max(t.ranks for t in timings)
     moves = size > 0 and middle > 0 and ranks > 1
     algbw = size / middle / 1e9 if moves else None
-    busbw = algbw * (factor(ranks) if factor else 1.0) if algbw is not None else None
+    busbw = None if algbw is None else algbw * bus_factor(first.operation, ranks)
     path, line, column = first.where
     return Statement(
         path=path,
@@ -200,8 +218,28 @@ def _contracts(ranks: Sequence[RankResult]) -> list[Contract]:
             )
             if found.failure is not None:
                 contract.ok = False
-                contract.failures.append(str(found.failure))
+                contract.failures.append(_failure(found.failure))
     return list(merged.values())
+
+
+def _failure(found: Failure) -> ContractFailure:
+    return ContractFailure(
+        rank=found.rank,
+        tensor=found.tensor,
+        index=None if found.index is None else list(found.index),
+        expected=_number(found.expected),
+        got=_number(found.got),
+        wrong=found.wrong,
+        elements=found.elements,
+        text=str(found),
+    )
+
+
+def _number(value: Any) -> bool | int | float | str | None:
+    plain = (
+        value is None or isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+    )
+    return value if plain else str(value)
 
 
 def _bytes_sent(plan: Plan) -> int:
@@ -216,147 +254,3 @@ def _bytes_sent(plan: Plan) -> int:
     if not len(rows):
         return 0
     return int((program.operands.length[program.first[rows]] * itemsize[program.site[rows]]).sum())
-
-
-# ------------------------------------------------------------------------ text
-
-
-def render(report: RunReport) -> str:
-    """The report for a terminal."""
-    lines = [
-        *wrapped(report.pattern + parameters_text(report.parameters)),
-        f"  {counted(report.world, 'rank')} on {report.backend}, {report.device}, "
-        f"{counted(len(report.hosts), 'host')}; torch {report.torch}",
-        f"  proven before the run: {', '.join(report.proofs)} ({counted(report.events, 'event')})",
-        *_extern_lines(report.externs),
-        "",
-    ]
-    if report.statements:
-        lines += [*_table(report.statements, report.path), ""]
-    lines += wrapped("  " + _totals_line(report.totals))
-    lines += _contract_lines(report.contracts)
-    return "\n".join(lines)
-
-
-def parameters_text(values: Mapping[str, Any]) -> str:
-    """` (n = 1Mi, op = sum)`; empty if there are none."""
-    told = ", ".join(f"{name} = {_cut(format_value(value), 40)}" for name, value in values.items())
-    return f" ({told})" if told else ""
-
-
-def wrapped(text: str) -> list[str]:
-    """Lines of at most WIDTH columns; those after the first stand two further in."""
-    indent = " " * (len(text) - len(text.lstrip()))
-    return wrap(text, WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False)
-
-
-def _extern_lines(externs: Mapping[str, str | None]) -> list[str]:
-    bound = [f"{name} = {target}" for name, target in externs.items() if target]
-    idle = [f"`{name}`" for name, target in externs.items() if not target]
-    lines = wrapped(f"  externs: {', '.join(bound)}") if bound else []
-    if idle:
-        does = "takes its" if len(idle) == 1 else "take their"
-        lines += wrapped(
-            f"  without a Python function: {', '.join(idle)}, which {does} cost's time"
-        )
-    return lines
-
-
-def _table(statements: Sequence[Statement], main: str) -> list[str]:
-    """Aligned rows; statements of an imported file stand under its name."""
-    header = ("line", "statement", "calls", "bytes", "median", "max", "algbw", "busbw")
-    rows = [
-        (
-            f"{s.line}:{s.column}",
-            s.text,
-            f"{s.calls:,}",
-            bytes_text(s.size) if s.size else "",
-            seconds_text(s.median),
-            seconds_text(s.max),
-            _bandwidth(s.algbw),
-            _bandwidth(s.busbw),
-        )
-        for s in statements
-    ]
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    widths[1] = min(widths[1], max(20, WIDTH - 2 * len(header) - sum(widths) + widths[1]))
-    lines = ["  " + _aligned(header, widths)]
-    file = main
-    for statement, row in zip(statements, rows, strict=True):
-        if not same_file(statement.path, file):
-            file = statement.path
-            lines.append(f"  {file}")
-        lines.append("  " + _aligned(row, widths))
-    return lines
-
-
-def same_file(a: str, b: str) -> bool:
-    """Whether two paths of sources name one file."""
-    return a == b or Path(a).resolve() == Path(b).resolve()
-
-
-def _aligned(row: Iterable[str], widths: Sequence[int]) -> str:
-    cells = [
-        _cut(text, width).ljust(width) if number == 1 else text.rjust(width)
-        for number, (text, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _bandwidth(value: float | None) -> str:
-    if value is None:
-        return ""
-    unit, size = next(((u, s) for u, s in _RATES if value >= s), _RATES[-1])
-    return f"{value / size:.3g} {unit}"
-
-
-def _totals_line(totals: Totals) -> str:
-    if not totals.iterations:
-        return "run once, to check it; not timed (--iters 0)"
-    sent = f"; {bytes_text(totals.bytes_sent)} sent point to point" if totals.bytes_sent else ""
-    return (
-        f"{counted(totals.iterations, 'iteration')}: median {seconds_text(totals.median)}, "
-        f"min {seconds_text(totals.min)}, max {seconds_text(totals.max)} (slowest rank){sent}"
-    )
-
-
-def _contract_lines(contracts: Sequence[Contract]) -> list[str]:
-    if not contracts:
-        return ["  the pattern has no `ensure`, so its result was not checked"]
-    lines: list[str] = []
-    for contract in contracts:
-        verdict = "holds on every rank" if contract.ok else "FAILED"
-        lines += wrapped(f"  {contract.text}: {verdict}")
-        if not contract.ok:
-            lines.append(f"    at {contract.where}")
-            for failure in contract.failures[:_FAILURES]:
-                lines += wrapped(f"    {failure}")
-            more = len(contract.failures) - _FAILURES
-            if more > 0:
-                lines.append(f"    and {more:,} more")
-    return lines
-
-
-def counted(number: int, thing: str) -> str:
-    """`1 rank`, `2 ranks`."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def seconds_text(value: float) -> str:
-    """A duration with three significant digits: `1.25 ms`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.0f} ns"
-
-
-def bytes_text(value: int) -> str:
-    """A size in binary units: `1.5 MiB`."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value} B"

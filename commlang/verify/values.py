@@ -15,7 +15,7 @@ from commlang.expand.expressions import Expressions
 from commlang.expand.groups import GroupTable
 from commlang.expand.run import parameter_names
 from commlang.expand.scope import Frame, Scope
-from commlang.expand.values import SEQUENCES, Group, Op, describe
+from commlang.expand.values import SEQUENCES, Group, Op, describe, is_list
 from commlang.resolve.modules import Definition, Module
 from commlang.syntax import ast
 from commlang.syntax.parser import parse_expression
@@ -113,8 +113,8 @@ def format_value(value: Any) -> str:
             return "true" if value else "false"
         case int():
             return _size(value)
-        case list():
-            return f"[{', '.join(map(format_value, value))}]"  # pyright: ignore[reportUnknownArgumentType]
+        case _ if is_list(value):
+            return f"[{', '.join(map(format_value, value))}]"
         case Op(op, factor):
             return f"{op}({factor})"
         case _:
@@ -176,8 +176,8 @@ def _plain(value: Any) -> Any:
             return name
         case Op(op, factor):
             return str(op) if factor is None else value
-        case np.ndarray():
-            return arrays.lane(value, 0)  # pyright: ignore[reportUnknownArgumentType]
+        case _ if arrays.is_array(value):
+            return arrays.lane(value, 0)
         case _ if isinstance(value, SEQUENCES):
             length = arrays.lane(value.length, 0)
             if length > MAX_ITEMS:

@@ -38,6 +38,8 @@ class Case:
     """Whether the code is the whole script: it finds no process group, and makes its own."""
     cuda: str = "self"
     """What `.cuda()` gives, there being no GPU: `self`, as for a tensor there, or `copy`."""
+    timeout: float = 25.0
+    """Of the process group, in seconds."""
 
 
 @dataclass(slots=True)
@@ -115,14 +117,24 @@ def _value(case: Case, number: int, folder: Path) -> str:
     if not case.alone:
         torch.manual_seed(number)
         torch.Tensor.cuda = lambda self: self.clone() if case.cuda == "copy" else self
-        store = dist.FileStore(str(folder / "store"), case.ranks)
-        dist.init_process_group(
-            "gloo", store=store, rank=number, world_size=case.ranks, timeout=timedelta(seconds=25)
-        )
+        _join(case, number, dist.FileStore(str(folder / "store"), case.ranks))
         names |= {"torch": torch, "dist": dist, "rank": number, "world_size": case.ranks}
         names["tensor"] = torch.full((1,), number + 1.0)
     exec(compile(case.code, "snippet.py", "exec"), names)
     return repr(eval(case.shows, names))
+
+
+def _join(case: Case, number: int, store: dist.Store) -> None:
+    dist.init_process_group(
+        "gloo",
+        store=store,
+        rank=number,
+        world_size=case.ranks,
+        timeout=timedelta(seconds=case.timeout),
+    )
+    # A rank that fails at once must not be gone while others are still connecting to it.
+    store.set(f"joined/{number}", "")
+    store.wait([f"joined/{other}" for other in range(case.ranks)])
 
 
 def main() -> None:

@@ -1,0 +1,165 @@
+"""The report of a run for people: what was proven, a table of statements, totals, contracts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from commlang.verify.values import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from commlang.report.run import Contract, RunReport, Statement, Totals
+
+WIDTH = 100
+"""Columns that the text keeps to, where names do not make it wider."""
+_FAILURES = 8
+_RATES = (("GB/s", 1.0), ("MB/s", 1e-3), ("kB/s", 1e-6))
+
+
+def render(report: RunReport) -> str:
+    """The report for a terminal."""
+    lines = [
+        *wrapped(report.pattern + parameters_text(report.parameters)),
+        f"  {counted(report.world, 'rank')} on {report.backend}, {report.device}, "
+        f"{counted(len(report.hosts), 'host')}; torch {report.torch}",
+        f"  proven before the run: {', '.join(report.proofs)} ({counted(report.events, 'event')})",
+        *_extern_lines(report.externs),
+        "",
+    ]
+    if report.statements:
+        lines += [*_table(report.statements, report.path), ""]
+    lines += wrapped("  " + _totals_line(report.totals))
+    lines += _contract_lines(report.contracts)
+    return "\n".join(lines)
+
+
+def parameters_text(values: Mapping[str, Any]) -> str:
+    """` (n = 1Mi, op = sum)`; empty if there are none."""
+    told = ", ".join(f"{name} = {_cut(format_value(value), 40)}" for name, value in values.items())
+    return f" ({told})" if told else ""
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines of at most WIDTH columns; those after the first stand two further in."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    return wrap(text, WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False)
+
+
+def _extern_lines(externs: Mapping[str, str | None]) -> list[str]:
+    bound = [f"{name} = {target}" for name, target in externs.items() if target]
+    idle = [f"`{name}`" for name, target in externs.items() if not target]
+    lines = wrapped(f"  externs: {', '.join(bound)}") if bound else []
+    if idle:
+        does = "takes its" if len(idle) == 1 else "take their"
+        told = f"  without a Python function: {', '.join(idle)}, which {does} cost's time"
+        lines += wrapped(told)
+    return lines
+
+
+def _table(statements: Sequence[Statement], main: str) -> list[str]:
+    """Aligned rows; statements of an imported file stand under its name."""
+    header = ("line", "statement", "calls", "bytes", "median", "max", "algbw", "busbw")
+    rows = [
+        (
+            f"{s.line}:{s.column}",
+            s.text,
+            f"{s.calls:,}",
+            bytes_text(s.size) if s.size else "",
+            seconds_text(s.median),
+            seconds_text(s.max),
+            _bandwidth(s.algbw),
+            _bandwidth(s.busbw),
+        )
+        for s in statements
+    ]
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    widths[1] = min(widths[1], max(20, WIDTH - 2 * len(header) - sum(widths) + widths[1]))
+    lines = ["  " + _aligned(header, widths)]
+    file = main
+    for statement, row in zip(statements, rows, strict=True):
+        if not same_file(statement.path, file):
+            file = statement.path
+            lines.append(f"  {short_path(file)}")
+        lines.append("  " + _aligned(row, widths))
+    return lines
+
+
+def short_path(path: str) -> str:
+    """A path as seen from the working directory, if it lies below."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def same_file(a: str, b: str) -> bool:
+    """Whether two paths of sources name one file."""
+    return a == b or Path(a).resolve() == Path(b).resolve()
+
+
+def _aligned(row: Iterable[str], widths: Sequence[int]) -> str:
+    cells = [
+        _cut(text, width).ljust(width) if number == 1 else text.rjust(width)
+        for number, (text, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _bandwidth(value: float | None) -> str:
+    if value is None:
+        return ""
+    unit, size = next(((u, s) for u, s in _RATES if value >= s), _RATES[-1])
+    return f"{value / size:.3g} {unit}"
+
+
+def _totals_line(totals: Totals) -> str:
+    if not totals.iterations:
+        return "run once, to check it; not timed (--iters 0)"
+    sent = f"; {bytes_text(totals.bytes_sent)} sent point to point" if totals.bytes_sent else ""
+    return (
+        f"{counted(totals.iterations, 'iteration')}: median {seconds_text(totals.median)}, "
+        f"min {seconds_text(totals.min)}, max {seconds_text(totals.max)} (slowest rank){sent}"
+    )
+
+
+def _contract_lines(contracts: Sequence[Contract]) -> list[str]:
+    if not contracts:
+        return ["  the pattern has no `ensure`, so its result was not checked"]
+    lines: list[str] = []
+    for contract in contracts:
+        verdict = "holds on every rank" if contract.ok else "FAILED"
+        lines += wrapped(f"  {contract.text}: {verdict}")
+        if not contract.ok:
+            lines.append(f"    at {contract.where}")
+            for failure in contract.failures[:_FAILURES]:
+                lines += wrapped(f"    {failure.text}")
+            more = len(contract.failures) - _FAILURES
+            if more > 0:
+                lines.append(f"    and {more:,} more")
+    return lines
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 rank`, `2 ranks`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def seconds_text(value: float) -> str:
+    """A duration with three significant digits: `1.25 ms`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.0f} ns"
+
+
+def bytes_text(value: int) -> str:
+    """A size in binary units: `1.5 MiB`."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value} B"
