@@ -141,9 +141,7 @@ _TABLE = (
         Kind.GATHER,
         "tensor:tensor< gather_list:tensors>? dst:rank? group:group? group_dst:rank?",
     ),
-    _operation(
-        "all_gather", Kind.ALL_GATHER, "tensor_list:tensors> tensor:tensor< group:group?"
-    ),
+    _operation("all_gather", Kind.ALL_GATHER, "tensor_list:tensors> tensor:tensor< group:group?"),
     _operation(
         "all_gather_into_tensor",
         Kind.ALL_GATHER,

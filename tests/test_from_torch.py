@@ -93,7 +93,9 @@ FILES = {
     mark.removeprefix("file: "): body for _, mark, _, body in _blocks() if mark.startswith("file: ")
 }
 
-SCATTER = next(snippet for snippet in SNIPPETS if "range(world_size)]\nelse" in snippet.case["code"])
+SCATTER = next(
+    snippet for snippet in SNIPPETS if "range(world_size)]\nelse" in snippet.case["code"]
+)
 CAUGHT = "try:\n    {}\nexcept ValueError as error:\n    tensor = str(error)\n"
 NO_NCCL = 'dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)\n'
 EXTRA: dict[str, dict[str, Any]] = {
@@ -102,7 +104,9 @@ EXTRA: dict[str, dict[str, Any]] = {
     "viewed": {"code": "import steps", "ranks": 2, "shows": "steps.ddp_gradients(view=True)"},
     "caught": {
         **SCATTER.case,
-        "code": re.sub(r"(dist\.scatter\(.*\))\n", lambda m: CAUGHT.format(m[1]), SCATTER.case["code"]),
+        "code": re.sub(
+            r"(dist\.scatter\(.*\))\n", lambda m: CAUGHT.format(m[1]), SCATTER.case["code"]
+        ),
         "timeout": 2.0,
     },
     "nccl": {
@@ -324,7 +328,10 @@ MASTER = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
 LAUNCHERS = {
     "torchrun": {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", **MASTER},
     "slurm": {
-        **{"SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_LOCALID": "1"},
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": "3",
+        "SLURM_NTASKS": "4",
+        "SLURM_LOCALID": "1",
         **MASTER,
     },
     "mpi": {

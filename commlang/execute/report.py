@@ -68,7 +68,7 @@ class RankReport:
     stderr: str = ""
 
 
-class RunFailed(CommlangError):  # noqa: N818 - what it says, as RunInterrupted does
+class RunFailed(CommlangError):
     """A run ended early; `reports` has what is known of each rank, `causes` the ranks at fault."""
 
     def __init__(self, text: str, reports: Sequence[RankReport], causes: Sequence[int]) -> None:

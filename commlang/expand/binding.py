@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from commlang.syntax import ast
 
 SCALARS = ("int", "bool", "op")
+MAX_CELLS = 1 << 24
+"""Most cells of a parameter table: 4,096 ranks by 4,096."""
+
+
+class _TooLargeError(Exception):
+    """A table with more than MAX_CELLS cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +190,11 @@ def _nested(param: ast.Param, argument: Argument, value: Value, scope: Scope) ->
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, SEQUENCES) and isinstance(value.length, int):
-        cells = _cells(value, 1) if is_uniform(value) else None
+        try:
+            cells = _cells(value, 1) if is_uniform(value) else None
+        except _TooLargeError:
+            message = f"table `{param.target.id}` has more than {MAX_CELLS:,} cells"
+            fail(scope, argument.node, "CL120", message)
         if cells is not None:
             return cells[0]
         rows = [_nested(param, argument, value.at(i), scope) for i in range(value.length)]
@@ -206,6 +216,8 @@ def _cells(value: Value, lanes: int) -> Array | None:
     length = arrays.squeeze(arrays.broadcast(value.length, lanes))
     if not isinstance(length, int) or length == 0:
         return None
+    if lanes * length > MAX_CELLS:
+        raise _TooLargeError
     owner, place = np.repeat(np.arange(lanes), length), np.tile(np.arange(length), lanes)
     cells = _cells(take(value, owner).at(place), len(owner))
     return None if cells is None else cells.reshape(lanes, length, *cells.shape[1:])

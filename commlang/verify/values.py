@@ -101,9 +101,13 @@ def preset_values(
 
 
 def unset(definition: Definition, values: Mapping[str, Any]) -> list[str]:
-    """Parameters that have no value: not in `values`, and without a default."""
-    defaults = {p.target.id for p in definition.node.params if p.default is not None}
-    return [n for n in parameter_names(definition.node) if n not in values and n not in defaults]
+    """Parameters that have no value: not in `values`, no default, in no shape of a table that has."""
+    params = definition.node.params
+    known = {*values, *(p.target.id for p in params if p.default is not None)}
+    for param in params:
+        if param.type and param.type.name == "int" and param.target.id in known:
+            known |= {d.id for d in param.type.shape or () if isinstance(d, ast.Name)}
+    return [n for n in parameter_names(definition.node) if n not in known]
 
 
 def format_value(value: Any) -> str:

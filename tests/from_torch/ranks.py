@@ -23,8 +23,12 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore, Store
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
-LIMIT = 30.0
+TIMEOUT = 25.0
+"""Of the process group, in seconds."""
+LIMIT = TIMEOUT + 5
 """Seconds after which a rank that has neither ended nor told its value is said to hang."""
 
 
@@ -38,8 +42,8 @@ class Case:
     """Whether the code is the whole script: it finds no process group, and makes its own."""
     cuda: str = "self"
     """What `.cuda()` gives, there being no GPU: `self`, as for a tensor there, or `copy`."""
-    timeout: float = 25.0
-    """Of the process group, in seconds."""
+    timeout: float = TIMEOUT
+    """Of the process group, once all ranks have joined it, in seconds."""
 
 
 @dataclass(slots=True)
@@ -116,22 +120,31 @@ def _value(case: Case, number: int, folder: Path) -> str:
     names: dict[str, Any] = {}
     if not case.alone:
         torch.manual_seed(number)
-        torch.Tensor.cuda = lambda self: self.clone() if case.cuda == "copy" else self
-        _join(case, number, dist.FileStore(str(folder / "store"), case.ranks))
+        torch.Tensor.cuda = _copied if case.cuda == "copy" else _itself
+        _join(case, number, FileStore(str(folder / "store"), case.ranks))
         names |= {"torch": torch, "dist": dist, "rank": number, "world_size": case.ranks}
         names["tensor"] = torch.full((1,), number + 1.0)
     exec(compile(case.code, "snippet.py", "exec"), names)
     return repr(eval(case.shows, names))
 
 
-def _join(case: Case, number: int, store: dist.Store) -> None:
+def _itself(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return tensor
+
+
+def _copied(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return tensor.clone()
+
+
+def _join(case: Case, number: int, store: Store) -> None:
     dist.init_process_group(
         "gloo",
         store=store,
         rank=number,
         world_size=case.ranks,
-        timeout=timedelta(seconds=case.timeout),
+        timeout=timedelta(seconds=TIMEOUT),
     )
+    _set_pg_timeout(timedelta(seconds=case.timeout))
     # A rank that fails at once must not be gone while others are still connecting to it.
     store.set(f"joined/{number}", "")
     store.wait([f"joined/{other}" for other in range(case.ranks)])

@@ -46,7 +46,8 @@ def test_a_plan_says_what_was_checked() -> None:
 
 
 def test_a_faulty_pattern_is_not_planned() -> None:
-    text = "pattern f(x: float32[n], n = 8):\n    send(x, dst=ranks.next)\n    recv(x, src=ranks.prev)\n"
+    body = "    send(x, dst=ranks.next)\n    recv(x, src=ranks.prev)\n"
+    text = f"pattern f(x: float32[n], n = 8):\n{body}"
     with pytest.raises(PatternError) as caught:
         make_plan(definition(text), 3)
     (found,) = caught.value.diagnostics
@@ -54,8 +55,9 @@ def test_a_faulty_pattern_is_not_planned() -> None:
 
 
 def test_static_faults_come_before_expansion() -> None:
+    faulty = definition("pattern f(x: float32[4]):\n    send(y, dst=1)\n    sned(x, dst=1)\n")
     with pytest.raises(PatternError) as caught:
-        make_plan(definition("pattern f(x: float32[4]):\n    send(y, dst=1)\n    sned(x, dst=1)\n"), 2)
+        make_plan(faulty, 2)
     assert [d.code for d in caught.value.diagnostics] == ["CL101", "CL101"]
 
 

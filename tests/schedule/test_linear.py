@@ -32,8 +32,8 @@ def test_statements_run_in_order() -> None:
 
 
 def test_a_flat_block_is_one_batch() -> None:
-    body = "    parallel:\n        send(x, dst=ranks.next)\n        recv(y, src=ranks.prev)\n    y -> x\n"
-    assert told(program(body, 3), 0) == ["batch send recv", "run copy"]
+    block = "    parallel:\n        send(x, dst=ranks.next)\n        recv(y, src=ranks.prev)\n"
+    assert told(program(block + "    y -> x\n", 3), 0) == ["batch send recv", "run copy"]
 
 
 def test_two_blocks_are_two_batches() -> None:
