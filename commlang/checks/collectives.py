@@ -39,7 +39,7 @@ _ASPECTS = (
     _Aspect("CL212", "kind", "the calls pair by number, so wrong ones meet and the job hangs"),
     _Aspect("CL213", "root", "each rank waits for another root, and the job hangs"),
     _Aspect("CL214", "reduce op", "no backend compares it: the result is garbage, silently"),
-    _Aspect("CL215", "dtype", "no backend compares it: the bytes are reinterpreted"),
+    _Aspect("CL215", "dtype", "no backend compares it: bytes are reinterpreted, or gloo aborts"),
 )
 
 

@@ -36,6 +36,11 @@ class Facts:
         rank = int(self.program.rank[row])
         return f"rank {rank} ({variables})" if variables else f"rank {rank}"
 
+    def innermost(self, row: int) -> str:
+        """The variable of the innermost loop around a row's event, or an empty string."""
+        variables = loop_variables(self.program, [row])[row]
+        return variables.rsplit(", ", 1)[-1].partition(" = ")[0]
+
     def place(self, row: int) -> str:
         """`line:column` of a row's statement, with the path where it is another file."""
         site = self.program.site_of(row)

@@ -38,7 +38,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         later = int(again[np.flatnonzero(rows == row)[0]])
         labels = (facts.label(later), facts.label(row, "still outstanding"))
         message = f"handle `{name}` is bound again on {facts.event(later)} before its wait"
-        hint = f"index it by the loop variable: `{name}[i] = async …`"
+        variable = facts.innermost(later) or "i"
+        hint = f"index it by the loop variable: `{name}[{variable}] = async …`"
         yield Diagnostic("CL207", message, labels, (), hint)
     for row in _first_per_site(facts, rows[(wait < 0) & ~rebound]):
         name = program.site_of(row).handle

@@ -101,7 +101,7 @@ def preset_values(
 
 
 def unset(definition: Definition, values: Mapping[str, Any]) -> list[str]:
-    """Parameters that have no value: not in `values`, no default, in no shape of a table that has."""
+    """Parameters without value or default, which no shape of a table that has one binds."""
     params = definition.node.params
     known = {*values, *(p.target.id for p in params if p.default is not None)}
     for param in params:

@@ -128,12 +128,12 @@ def _value(case: Case, number: int, folder: Path) -> str:
     return repr(eval(case.shows, names))
 
 
-def _itself(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    return tensor
+def _itself(self: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return self
 
 
-def _copied(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    return tensor.clone()
+def _copied(self: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return self.clone()
 
 
 def _join(case: Case, number: int, store: Store) -> None:
