@@ -47,7 +47,7 @@ MARK = re.compile(
     r"(?:, cuda: (?P<cuda>copy))?(?:, setup: (?P<setup>\w+))?"
 )
 SETUP = {None: "", "ddp": "import steps\nmodel, local_rank = steps.model(), rank\n"}
-"""Which of these, or of `Connection closed by peer`, a rank sees of one that is gone is chance."""
+LOST = re.compile(r"Connection reset by peer|Broken pipe")
 """Whether a rank sees these of one that is gone, or `Connection closed by peer`, is chance."""
 
 

@@ -45,6 +45,8 @@ class Finished:
         self.after()
 
 
+_dist: Any = dist  # torch's collectives have no complete types
+
 # torch 2.13 warns of the older names, which do the same.
 _NEWER = {
     "all_gather_into_tensor": "all_gather_single",
@@ -110,15 +112,15 @@ def _start(
 ) -> Callable[[], Any]:
     match kind:
         case Kind.ALL_REDUCE:
-            return setting.reduce(dist.all_reduce, views[0])
+            return setting.reduce(_dist.all_reduce, views[0])
         case Kind.REDUCE:
-            return setting.reduce(dist.reduce, views[0], group_dst=place)
+            return setting.reduce(_dist.reduce, views[0], group_dst=place)
         case Kind.BROADCAST:
-            return setting.call(dist.broadcast, views[0], group_src=place)
+            return setting.call(_dist.broadcast, views[0], group_src=place)
         case Kind.SCATTER:
-            return setting.call(dist.scatter, views[0], views[1:] or None, group_src=place)
+            return setting.call(_dist.scatter, views[0], views[1:] or None, group_src=place)
         case Kind.GATHER:
-            return setting.call(dist.gather, views[-1], views[:-1] or None, group_dst=place)
+            return setting.call(_dist.gather, views[-1], views[:-1] or None, group_dst=place)
         case Kind.ALL_GATHER:
             return _all_gather(views[:-1], views[-1], setting)
         case Kind.REDUCE_SCATTER:
@@ -126,7 +128,7 @@ def _start(
         case Kind.ALL_TO_ALL:
             return _all_to_all(views, setting)
         case _:
-            return setting.call(dist.barrier)
+            return setting.call(_dist.barrier)
 
 
 def _even(views: Sequence[torch.Tensor]) -> bool:
@@ -139,7 +141,7 @@ def _all_gather(
     if setting.name != "all_gather":
         return setting.call(_function(setting.name), outputs[0], tensor)
     if _even(outputs) or "nccl" in setting.backend:
-        return setting.call(dist.all_gather, outputs, tensor)
+        return setting.call(_dist.all_gather, outputs, tensor)
     return partial(_padded_all_gather, outputs, tensor, setting)
 
 
@@ -167,7 +169,7 @@ def _reduce_scatter(
     if setting.name != "reduce_scatter":
         return setting.reduce(_function(setting.name), output, inputs[0])
     if _even(inputs) or "nccl" in setting.backend:
-        return setting.reduce(dist.reduce_scatter, output, inputs)
+        return setting.reduce(_dist.reduce_scatter, output, inputs)
     return partial(_summed_reduce_scatter, output, inputs, setting)
 
 
@@ -178,18 +180,18 @@ def _summed_reduce_scatter(
     flat = torch.cat(inputs)
     start = sum(t.numel() for t in inputs[: dist.get_rank(setting.group)])
     op = reduce_op(setting.op)
-    work = dist.all_reduce(flat, op=op, group=setting.group, async_op=True)
+    work = _dist.all_reduce(flat, op=op, group=setting.group, async_op=True)
     return Finished(work, lambda: output.copy_(flat[start : start + output.numel()]))
 
 
 def _all_to_all(views: list[torch.Tensor], setting: _Setting) -> Callable[[], Any]:
     """Lists, splits or two flat tensors; gloo does lists that are uneven only with splits."""
     if len(views) == 2 and setting.name == "all_to_all_single":
-        return setting.call(dist.all_to_all_single, views[0], views[1])
+        return setting.call(_dist.all_to_all_single, views[0], views[1])
     half = len(views) // 2
     outputs, inputs = views[:half], views[half:]
     if setting.name == "all_to_all" and (_even(views) or "nccl" in setting.backend):
-        return setting.call(dist.all_to_all, outputs, inputs)
+        return setting.call(_dist.all_to_all, outputs, inputs)
     return partial(_split_all_to_all, outputs, inputs, setting)
 
 
@@ -197,7 +199,7 @@ def _split_all_to_all(
     outputs: list[torch.Tensor], inputs: list[torch.Tensor], setting: _Setting
 ) -> Finished:
     received = outputs[0].new_empty(sum(t.numel() for t in outputs))
-    work = dist.all_to_all_single(
+    work = _dist.all_to_all_single(
         received,
         torch.cat(inputs),
         [t.numel() for t in outputs],
@@ -207,7 +209,9 @@ def _split_all_to_all(
     )
 
     def unpack() -> None:
-        for output, part in zip(outputs, received.split([t.numel() for t in outputs]), strict=True):
+        for output, part in zip(
+            outputs, torch.split(received, [t.numel() for t in outputs]), strict=True
+        ):
             output.copy_(part)
 
     return Finished(work, unpack)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+
+_dist: Any = dist  # torch's collectives have no complete types
 
 
 def final_tensors(
@@ -30,14 +33,14 @@ def final_tensors(
 
 def _gather(tensor: torch.Tensor, size: int, group: dist.ProcessGroup | None) -> list[torch.Tensor]:
     shapes: list[tuple[int, ...]] = [()] * size
-    dist.all_gather_object(shapes, tuple(tensor.shape), group=group)
+    _dist.all_gather_object(shapes, tuple(tensor.shape), group=group)
     flat = tensor.contiguous().view(-1).view(torch.uint8)
     itemsize = tensor.element_size()
     lengths = [torch.Size(shape).numel() * itemsize for shape in shapes]
     padded = flat.new_zeros(max(*lengths, 1))
     padded[: flat.numel()] = flat
     parts = [torch.empty_like(padded) for _ in range(size)]
-    dist.all_gather(parts, padded, group=group)
+    _dist.all_gather(parts, padded, group=group)
     return [
         part[:length].view(tensor.dtype).view(shape)
         for part, length, shape in zip(parts, lengths, shapes, strict=True)
