@@ -237,7 +237,7 @@ def _log2(value: int) -> int:
 
 def _extreme(pick: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
-        values = list(args) if len(args) > 1 else items(args[0])
+        values = list(args) if len(args) != 1 else items(args[0])
         if not values:
             raise Fault("the list is empty")
         return pick(values)
