@@ -188,6 +188,7 @@ def test_report_as_json(folder: Path) -> None:
     assert (reduce.operation, reduce.ranks, reduce.calls) == ("all_reduce", 3, 3)
     assert (reduce.text, reduce.size) == ("all_reduce(x)", 4 * 4096)
     assert 0 < reduce.median <= reduce.max
+    assert reduce.algbw is not None
     assert reduce.algbw == pytest.approx(reduce.size / reduce.median / 1e9)
     assert reduce.busbw == pytest.approx(reduce.algbw * 4 / 3)
     totals = report.totals

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ("-m", "commlang", "run")
@@ -243,8 +243,9 @@ def open_mpi(rank: int, port: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("launcher", [slurm, open_mpi])
-def test_ranks_of_srun_and_mpirun(runs: Runs, launcher: object) -> None:
-    assert callable(launcher)
+def test_ranks_of_srun_and_mpirun(
+    runs: Runs, launcher: Callable[[int, int], dict[str, str]]
+) -> None:
     port = free_port()
     ranks = [
         runs.start(*COMMAND, "sum.cl", "--iters=1", **launcher(rank, port)) for rank in range(3)
