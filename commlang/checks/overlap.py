@@ -15,7 +15,7 @@ import numpy as np
 
 from commlang.checks.ordering import levels
 from commlang.diagnostics import Diagnostic
-from commlang.program.sorting import combine
+from commlang.program.sorting import combine, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +107,7 @@ def _conflicts(program: Program, touch: _Touch) -> Iterator[tuple[int, int]]:
     overlaps[1:] = ~fresh[1:] & (touch.low[1:] < reach[:-1])
     written = np.bincount(number, weights=touch.write) > 0
     starts = np.append(np.flatnonzero(fresh), len(touch.row))
-    for group in np.unique(number[overlaps & written[number]]).tolist():
+    for group in distinct(number[overlaps & written[number]]).tolist():
         yield from _sweep(program, touch, int(starts[group]), int(starts[group + 1]))
 
 

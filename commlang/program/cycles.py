@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from commlang.program.sorting import distinct
+
 if TYPE_CHECKING:
     from commlang.program.columns import Array
     from commlang.program.constraints import Edges
@@ -86,7 +88,7 @@ def _peel(graph: _Graph, levels: Array | None = None) -> Array | None:
         reached = _successors(graph, front)
         degree[front] = -1
         np.subtract.at(degree, reached, 1)
-        front = np.unique(reached[degree[reached] == 0])
+        front = distinct(reached[degree[reached] == 0])
     raise AssertionError("levels never end")
 
 

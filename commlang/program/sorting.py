@@ -35,6 +35,14 @@ def stable_order(values: Array) -> Array:
     return order
 
 
+def distinct(values: Array) -> Array:
+    """The different values of a column, sorted (np.unique would import numpy.ma first)."""
+    ordered = np.sort(values)
+    fresh = np.ones(len(ordered), dtype=np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
+
+
 def occurrence(ordered: Array) -> Array:
     """For each entry of a sorted column, how many equal ones stand before it."""
     count = len(ordered)
