@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.checks.sizes import size_faults
+from commlang.checks.sizes import size_faults, unequal_pair
 from commlang.diagnostics import Diagnostic
 from commlang.operations import Kind
 
@@ -170,13 +170,32 @@ class _Report:
             if first != self.row
             else int(self.facts.collectives.row[self.facts.collectives.start[self.instance] + 1])
         )
+        why = "gloo aborts the process or leaves a tail untouched; NCCL hangs or corrupts"
+        if self.facts.program.kind[self.row] == Kind.ALL_TO_ALL:
+            return self._exchange(name, why)
         sizes = [_size_text(self.facts, row) for row in (other, self.row)]
         message = (
             f"{name}: sizes disagree: {sizes[0]} on {self.facts.event(other)}, "
             f"{sizes[1]} on {self.facts.event(self.row)}"
         )
         labels = (self.facts.label(self.row, sizes[1]), self.facts.label(other, sizes[0]))
-        why = "gloo aborts the process or leaves a tail untouched; NCCL hangs or corrupts"
+        return Diagnostic("CL216", message, labels, (why, self._which()))
+
+    def _exchange(self, name: str, why: str) -> Diagnostic:
+        """What one member of an all_to_all sends to another, and what that one expects."""
+        calls = self.facts.collectives
+        rows = calls.row[calls.start[self.instance] : calls.start[self.instance + 1]]
+        pair = unequal_pair(self.facts.program, rows)
+        assert pair is not None, "the sizes of this instance disagree"
+        receiver, sender, expected, sent = int(rows[pair[0]]), int(rows[pair[1]]), *pair[2:]
+        message = (
+            f"{name}: {self.facts.event(sender)} sends {elements(sent)} to "
+            f"{self.facts.event(receiver)}, which expects {expected}"
+        )
+        labels = (
+            self.facts.label(receiver, _size_text(self.facts, receiver)),
+            self.facts.label(sender, _size_text(self.facts, sender)),
+        )
         return Diagnostic("CL216", message, labels, (why, self._which()))
 
 
@@ -188,7 +207,12 @@ def _size_text(facts: Facts, row: int) -> str:
     if program.site_of(row).name == "all_to_all_single" and count > 2:
         half = count // 2
         return f"output splits {_brief(lengths[:half])}, input splits {_brief(lengths[half:])}"
-    return _brief(lengths) if count > 2 else f"{max(lengths)} elements"
+    return _brief(lengths) if count > 2 else elements(max(lengths))
+
+
+def elements(count: int) -> str:
+    """`1 element`, `8 elements`."""
+    return f"{count} element{'' if count == 1 else 's'}"
 
 
 def _brief(lengths: list[int]) -> str:

@@ -14,16 +14,19 @@ or scatter wait for which others differs between backends, sizes and algorithms.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.diagnostics import Diagnostic
 from commlang.operations import Kind
 from commlang.program.constraints import rendezvous
+from commlang.program.context import loop_variables
 from commlang.program.cycles import find_cycle
 
 if TYPE_CHECKING:
     from commlang.checks.facts import Facts
+    from commlang.program import Program
     from commlang.program.constraints import Edges
 
 CODES = ("CL201", "CL220")
@@ -95,6 +98,7 @@ def _report(facts: Facts, ring: list[Wait], code: str) -> Diagnostic:
             labels.append(facts.label(wait.waiting, f"rank {rank} waits here"))
     lines = _lines(facts, ring)
     notes = ("\n".join(lines),)
+    notes += facts.origin(ring[0].waiting)
     if code == "CL220":
         notes += ("a rooted collective promises only the data dependence between root and leaf",)
     extra: dict[str, object] = {"cycle": [_step(facts, wait) for wait in ring]}
@@ -114,7 +118,7 @@ def _line(facts: Facts, wait: Wait) -> str:
     row, other = wait.waiting, wait.awaited
     text = (
         f"{facts.event(row)} waits at {facts.place(row)} in `{program.text(row)}` "
-        f"for rank {int(program.rank[other])} to reach {facts.place(other)} `{program.text(other)}`"
+        f"for {facts.event(other)} to reach {facts.place(other)} `{program.text(other)}`"
     )
     joined = int(program.wait[row])
     if joined >= 0:
@@ -143,12 +147,57 @@ def _suggest(facts: Facts, ring: list[Wait]) -> str | None:
     row = ring[0].waiting
     rank = int(program.rank[row])
     behind = next((w.awaited for w in ring if int(program.rank[w.awaited]) == rank), None)
-    if behind is None or program.site[behind] == program.site[row]:
+    if behind is None:
         return "put the messages that cross in one `parallel:`, so that all start before any ends"
-    first, second = sorted((facts.place(row), facts.place(behind)))
-    return (
-        f"put both ends of rank {rank} in one block, so that they start together:\n"
-        f"parallel:\n"
-        f"    {program.text(row)}   # now at {first if facts.place(row) == first else second}\n"
-        f"    {program.text(behind)}   # now at {second if facts.place(row) == first else first}"
+    variables = loop_variables(program, [row, behind])
+    if program.site[behind] == program.site[row]:
+        if variables[row] != variables[behind]:
+            return "let the ranks take these messages in one order"
+        return "put the messages that cross in one `parallel:`, so that all start before any ends"
+    joined = int(program.wait[row])
+    if joined >= 0:
+        return f"start `{program.text(behind)}` before the wait at {facts.place(joined)}"
+    if variables[row] != variables[behind] or not _adjacent(program, row, behind):
+        return "let one rank of the ring do the later operation first, or post it with `async`"
+    return _in_parallel(facts, row, behind)
+
+
+def _adjacent(program: Program, row: int, behind: int) -> bool:
+    """Whether nothing but local work stands between two rows of a rank, in one sequence."""
+    low, high = sorted((row, behind))
+    between = program.kind[low + 1 : high]
+    local = (between >= Kind.COPY) & (between <= Kind.EXTERN)
+    nest = program.nest[[low, high]]
+    _, _, sequence = program.nests.look_up(nest)
+    return bool(local.all() and nest[0] == nest[1] and (nest[0] < 0 or sequence[0]))
+
+
+def _in_parallel(facts: Facts, row: int, behind: int) -> str:
+    """Both ends of a rank in one block; into a temp, where they would use the same data."""
+    program = facts.program
+    rank = int(program.rank[row])
+    lines = [f"put both ends of rank {rank} in one block, so that they start together:"]
+    target = _shared(program, row, behind)
+    if target:
+        lines.append(f"temp inbox: like {target}")
+    lines.append("parallel:")
+    for end in (row, behind):
+        text = program.text(end)
+        if target and program.kind[end] == Kind.RECV:
+            text = text.replace(f"({target}", "(inbox", 1)
+        lines.append(f"    {text}   # now at {facts.place(end)}")
+    return "\n".join([*lines, f"inbox -> {target}"] if target else lines)
+
+
+def _shared(program: Program, row: int, behind: int) -> str:
+    """What a recv writes, as it is written, if the other end uses elements of it."""
+    ops = program.operands
+    one, two = int(program.first[row]), int(program.first[behind])
+    apart = (
+        ops.buffer[one] != ops.buffer[two]
+        or ops.offset[one] + ops.length[one] <= ops.offset[two]
+        or ops.offset[two] + ops.length[two] <= ops.offset[one]
     )
+    recv = next((r for r in (row, behind) if program.kind[r] == Kind.RECV), None)
+    match = re.match(r"recv\(([\w.\[\] ]+?),", program.text(recv)) if recv is not None else None
+    return "" if apart or match is None else match.group(1)

@@ -9,6 +9,7 @@ from commlang.diagnostics import Label
 from commlang.program.context import loop_variables
 from commlang.program.matching import match_collectives, match_messages
 from commlang.program.points import find_points
+from commlang.syntax import ast
 
 if TYPE_CHECKING:
     from commlang.program import Program
@@ -40,6 +41,18 @@ class Facts:
         """The variable of the innermost loop around a row's event, or an empty string."""
         variables = loop_variables(self.program, [row])[row]
         return variables.rsplit(", ", 1)[-1].partition(" = ")[0]
+
+    def origin(self, row: int) -> tuple[str, ...]:
+        """`called from path:line:column` for the calls that led to a row's statement."""
+        module = self.program.definition.module
+        notes: list[str] = []
+        for call in self.program.site_of(row).path:
+            notes.append(f"called from {module.source.where(call.span)}")
+            func = call.func if isinstance(call, ast.Call) else None
+            if not isinstance(func, ast.Name) or func.id not in module.symbols:
+                break
+            module = module.symbols[func.id].module
+        return tuple(notes[:-5:-1])
 
     def place(self, row: int) -> str:
         """`line:column` of a row's statement, with the path where it is another file."""

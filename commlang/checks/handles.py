@@ -49,7 +49,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     exact = handles.row[handles.is_wait & ~handles.wildcard]
     for row in _first_per_site(facts, np.setdiff1d(exact, wait)):
         name = program.site_of(row).handle
-        message = f"{facts.event(row)} waits for `{name}` with an index that is not outstanding"
+        message = f"nothing is outstanding at `{program.text(row)}` on {facts.event(row)}"
         hint = f"`wait({name})` joins whatever is outstanding, possibly nothing"
         yield Diagnostic("CL208", message, (facts.label(row),), (), hint)
     yield from _outlives(facts, rows, wait, handles.deadline[binds])

@@ -60,7 +60,8 @@ def _per_pair(facts: Facts, one: Array, other: Array, wrong: Array) -> Iterator[
 
 
 def _more(count: int, what: str) -> tuple[str, ...]:
-    return (f"and {count:,} more {what} of these lines",) if count else ()
+    name = what if count > 1 else what[:-1]
+    return (f"and {count:,} more {name} of these lines",) if count else ()
 
 
 def _unmatched(facts: Facts) -> Iterator[Diagnostic]:
@@ -79,7 +80,8 @@ def _unmatched(facts: Facts) -> Iterator[Diagnostic]:
             f"unmatched {site.name}: {facts.event(row)} {verb} rank {peer}, "
             f"but no {other} there meets it"
         )
-        notes = (*_near_miss(facts, row, rank, peer), *_more(many - 1, f"{site.name}s"))
+        more = _more(many - 1, f"{site.name}s")
+        notes = (*_near_miss(facts, row, rank, peer), *more, *facts.origin(row))
         yield Diagnostic("CL202" if is_send else "CL203", message, (facts.label(row),), notes)
 
 

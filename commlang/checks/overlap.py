@@ -29,6 +29,10 @@ _EXACT = 1 << 20
 """Strided views of up to so many elements are compared element by element."""
 
 
+_Conflict = tuple[int, int, int]
+"""Two rows, and an operand of the second that overlaps one of the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Touch:
     """Operands of rows inside one level of constructs, sorted by place and first element."""
@@ -50,11 +54,11 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         for branch, construct in levels(facts, rows):
             here = construct >= 0
             touch = _touches(program, rows[here], branch[here], construct[here])
-            for first, second in _conflicts(program, touch):
+            for first, second, operand in _conflicts(program, touch):
                 pair = tuple(sorted((int(program.site[first]), int(program.site[second]))))
                 if pair not in seen:
                     seen.add(pair)
-                    yield _report(facts, first, second)
+                    yield _report(facts, first, second, operand)
 
 
 def _portions(program: Program) -> Iterator[Array]:
@@ -95,7 +99,7 @@ def _touches(program: Program, rows: Array, branch: Array, construct: Array) -> 
     return _Touch(*(column[order] for column in columns))
 
 
-def _conflicts(program: Program, touch: _Touch) -> Iterator[tuple[int, int]]:
+def _conflicts(program: Program, touch: _Touch) -> Iterator[_Conflict]:
     """Pairs of rows that overlap; places where no interval reaches into the next are skipped."""
     if len(touch.row) < 2:
         return
@@ -111,7 +115,7 @@ def _conflicts(program: Program, touch: _Touch) -> Iterator[tuple[int, int]]:
         yield from _sweep(program, touch, int(starts[group]), int(starts[group + 1]))
 
 
-def _sweep(program: Program, touch: _Touch, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _sweep(program: Program, touch: _Touch, start: int, stop: int) -> Iterator[_Conflict]:
     """Walk the intervals of one buffer by their first element, with those still open."""
     open_ones: list[int] = []
     for i in range(start, stop):
@@ -119,7 +123,7 @@ def _sweep(program: Program, touch: _Touch, start: int, stop: int) -> Iterator[t
         for j in open_ones:
             apart = touch.branch[i] != touch.branch[j]
             if apart and (touch.write[i] or touch.write[j]) and _meet(program, touch, i, j):
-                yield int(touch.row[j]), int(touch.row[i])
+                yield int(touch.row[j]), int(touch.row[i]), int(touch.operand[i])
                 return
         open_ones.append(i)
 
@@ -145,9 +149,8 @@ def _elements(program: Program, operand: int) -> Array | None:
     return elements
 
 
-def _report(facts: Facts, first: int, second: int) -> Diagnostic:
+def _report(facts: Facts, first: int, second: int, operand: int) -> Diagnostic:
     program = facts.program
-    operand = int(program.first[second])
     name = program.buffer_of(int(program.operands.buffer[operand])).name
     message = f"two branches of one `parallel:` touch the same data on {facts.event(first)}"
     labels = (facts.label(first), facts.label(second, "at the same time"))

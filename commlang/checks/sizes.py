@@ -78,11 +78,21 @@ def _listed_fault(program: Program, rows: Array) -> int | None:
 
 
 def _transposed_fault(program: Program, rows: Array) -> int | None:
+    pair = unequal_pair(program, rows)
+    return None if pair is None else int(rows[pair[0]])
+
+
+def unequal_pair(program: Program, rows: Array) -> tuple[int, int, int, int] | None:
+    """The first two members of an all_to_all that disagree: receiver, sender, expected, sent."""
     size = len(rows)
     table = np.empty((2, size, size), dtype=np.int64)
     for i, row in enumerate(rows.tolist()):
         first, count = int(program.first[row]), int(program.count[row])
         lengths = program.operands.length[first : first + count]
         table[:, i] = lengths.reshape(2, size) if count == 2 * size else lengths[:, None] // size
-    wrong = (table[0] != table[1].T).any(axis=1)
-    return int(rows[int(np.argmax(wrong))]) if wrong.any() else None
+    expected, sent = table[0], table[1].T
+    wrong = np.argwhere(expected != sent)
+    if not len(wrong):
+        return None
+    receiver, sender = int(wrong[0][0]), int(wrong[0][1])
+    return receiver, sender, int(expected[receiver, sender]), int(sent[receiver, sender])

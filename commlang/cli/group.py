@@ -69,7 +69,7 @@ def commlang() -> None:
 
     \b
       commlang new my_pattern                   start a pattern file
-      commlang lint my_pattern.cl               check it, for its presets and a few ranks
+      commlang lint my_pattern.cl               check it, with its defaults and its presets
       commlang run my_pattern.cl                run it on local ranks and verify the result
       commlang list                             see what the library has
       commlang run ring_all_reduce --set n=4Mi  run a pattern of the library

@@ -68,8 +68,10 @@ def command(
       commlang lint step.cl:forward --preset dgx    one pattern, with one of its presets
 
     A pattern is checked with the ranks and parameters given; else with its defaults, and once for
-    each of its presets. The answer is exact for these, and says nothing of others. Exit code 1
-    means findings, 2 that a file could not be read or an option made no sense.
+    each of its presets. By default it has as many ranks as its mesh has places, else 4, else the
+    fewest that it accepts. The answer is exact for these, and says nothing of others: an exchange
+    of pairs may be right for 4 ranks and wrong for 5. Exit code 1 means findings, 2 that a file
+    could not be read or an option made no sense.
     """
     # numpy's OpenBLAS starts a thread per core on import, and nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -143,12 +143,18 @@ class Expressions:
             case ast.Conditional():
                 return self._conditional(node, scope)
             case ast.ListExpr(_, items):
-                return Items(tuple(self.eval(item, scope) for item in items))
+                return self._list(node, items, scope)
             case ast.Comprehension():
                 return self._comprehension(node, scope)
             case ast.At():
                 hint = "`@` stands in transfers (`x @ 0 -> y @ 1`) and in contracts"
                 fail(scope, node, "CL104", "`@` cannot stand in this expression", hint=hint)
+
+    def _list(self, node: ast.Expr, items: tuple[ast.Expr, ...], scope: Scope) -> Items:
+        listed = Items(tuple(self.eval(item, scope) for item in items))
+        if listed.weight > functions.MAX_WALK:
+            fail(scope, node, "CL120", f"a list of more than {functions.MAX_WALK:,} items")
+        return listed
 
     def _name(self, node: ast.Name, scope: Scope) -> Value:
         try:

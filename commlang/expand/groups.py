@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +33,7 @@ class GroupTable:
         self.world = world
         self.entries: list[GroupEntry] = [GroupEntry("world", tuple(range(world)))]
         self._numbers = {("world", self.entries[0].members): 0}
-        self._positions: list[Array] = [np.arange(world)]
-        self._stacked: tuple[int, Array, Array, Array] | None = None
+        self._lists: _Lists | None = None
         for entry in entries:
             self.add(entry.label, entry.members)
 
@@ -44,16 +44,13 @@ class GroupTable:
         if number is None:
             number = self._numbers[key] = len(self.entries)
             self.entries.append(GroupEntry(*key))
-            position = np.full(self.world, -1, dtype=np.int64)
-            position[list(members)] = np.arange(len(members))
-            self._positions.append(position)
         return number
 
     def size(self, gid: Int) -> Int:
         """How many members a group has."""
         if isinstance(gid, int):
             return len(self.entries[gid].members)
-        return self._stack()[1][gid]
+        return self._all().size[gid]
 
     def member(self, gid: Int, i: Int) -> Int:
         """The world's rank of member i (which must be in range)."""
@@ -63,23 +60,47 @@ class GroupTable:
             if isinstance(i, int):
                 return self.entries[gid].members[i]
             return np.asarray(self.entries[gid].members, dtype=np.int64)[i]
-        return self._stack()[2][gid, i]
+        lists = self._all()
+        return lists.member[lists.start[gid] + i]
 
     def position(self, gid: Int, rank: Int) -> Int:
         """The place of a rank of the world in a group, -1 if it is no member."""
-        if isinstance(gid, int):
-            if gid == 0:
-                return rank
-            found = self._positions[gid][rank]
-            return found if isinstance(rank, np.ndarray) else int(found)
-        return self._stack()[3][gid, rank]
+        if isinstance(gid, int) and gid == 0:
+            return rank
+        lists = self._all()
+        wanted = np.asarray(gid * self.world + rank)
+        at = np.minimum(np.searchsorted(lists.key, wanted), len(lists.key) - 1)
+        found = np.where(lists.key[at] == wanted, lists.place[at], -1)
+        return found if found.ndim else int(found)
 
-    def _stack(self) -> tuple[int, Array, Array, Array]:
-        """Sizes, members and positions of all groups as arrays, made anew when a group is new."""
-        if self._stacked is None or self._stacked[0] != len(self.entries):
-            sizes = np.array([len(e.members) for e in self.entries], dtype=np.int64)
-            members = np.zeros((len(sizes), int(sizes.max())), dtype=np.int64)
-            for row, entry in zip(members, self.entries, strict=True):
-                row[: len(entry.members)] = entry.members
-            self._stacked = (len(sizes), sizes, members, np.stack(self._positions))
-        return self._stacked
+    def _all(self) -> _Lists:
+        """All groups as flat arrays, made anew when a group is new."""
+        if self._lists is None or len(self._lists.size) != len(self.entries):
+            self._lists = _Lists.of(self.entries, self.world)
+        return self._lists
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Members of all groups one after the other, and sorted by (group, rank) for look-up.
+
+    `key` is group times world plus rank, `place` the rank's place in the group. What this holds
+    grows with the members of the groups, not with their number times the world.
+    """
+
+    size: Array
+    start: Array
+    member: Array
+    key: Array
+    place: Array
+
+    @classmethod
+    def of(cls, entries: Sequence[GroupEntry], world: int) -> _Lists:
+        size = np.array([len(e.members) for e in entries], dtype=np.int64)
+        start = np.cumsum(size) - size
+        member = np.fromiter(chain.from_iterable(e.members for e in entries), dtype=np.int64)
+        number = np.repeat(np.arange(len(size)), size)
+        key = number * world + member
+        order = np.argsort(key, kind="stable")
+        place = np.arange(len(member)) - np.repeat(start, size)
+        return cls(size, start, member, key[order], place[order])

@@ -27,9 +27,8 @@ def match_arguments(
 ) -> dict[str, ast.Expr]:
     """The argument expressions of an operation by name."""
     names = [a.name for a in operation.arguments]
-    positional = names if operation.kind.is_local else [n for n in names if n != "group"]
-    if len(call.args) > len(positional):
-        fail(scope, call, "CL102", f"`{operation.name}` takes {len(positional)} arguments")
+    if len(call.args) > len(names):
+        fail(scope, call, "CL102", f"`{operation.name}` takes {len(names)} arguments")
     given: dict[str, ast.Expr] = dict(zip(names, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.name not in names:

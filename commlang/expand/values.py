@@ -7,7 +7,7 @@ the lanes of one scope to those of another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -109,6 +109,12 @@ class Items:
     """A list written out: the same number of items on all lanes."""
 
     items: tuple[Value, ...]
+    weight: int = field(init=False, compare=False, repr=False)
+    """Items in all, those of lists inside lists counted as often as they stand there."""
+
+    def __post_init__(self) -> None:
+        weight = sum(i.weight if isinstance(i, Items) else 1 for i in self.items)
+        object.__setattr__(self, "weight", weight)
 
     @property
     def length(self) -> Int:

@@ -70,7 +70,7 @@ def _token(source: Source, token: Token, expected: set[str], found: Scan) -> Dia
 def _word_or_operator(source: Source, span: Span, expected: set[str]) -> Diagnostic:
     text = source.text[span.start : span.end]
     before = _line_until(source, span.start)
-    hint = char_hint(source.text, span.start, expected) or line_hint(before, expected)
+    hint = char_hint(source.text, span.start, expected) or line_hint(before, expected, text)
     return _first_word(source, span, expected) or _finding(
         source, f"unexpected `{text}`", span, hint, expected
     )

@@ -131,14 +131,18 @@ def char_hint(text: str, start: int, expected: set[str]) -> str | None:
     return _CHARACTERS.get(char)
 
 
-def line_hint(before: str, expected: set[str]) -> str | None:
-    """What to write on a line that was understood up to `before`."""
+def line_hint(before: str, expected: set[str], found: str = "") -> str | None:
+    """What to write on a line that was understood up to `before`, where `found` stands now."""
+    if found == "if" and re.match(r"\s*else\s*$", before):
+        return "write `elif`"
+    if found == "is":
+        return "compare with `==`, or with `!=` for `is not`"
     if expected == {"ASYNC"}:
         return "bind a name with `let NAME = …`; copy data with `value -> target`"
     if re.match(r"\s*let\s+\w+\s*=\s*async\b", before):
         return "a handle is bound without `let`: `work = async …`"
     if re.match(r"\s*(for|if|elif|else|parallel|sequence|pattern)\b", before):
-        return "end the line with `:`" if "COLON" in expected else None
+        return "end the line with `:`" if "COLON" in expected and not found else None
     if re.match(r"\s*from\b", before):
         return "write `from FILE import NAME`"
     return None

@@ -60,7 +60,8 @@ def parse_settings(texts: Iterable[str], option: str = "--set") -> dict[str, Any
         if not equals or not name.isidentifier() or not value.strip():
             raise UsageError(f"{option} {text}: write name=value, as in `{option} n=4Ki`")
         if name in ("world", "rank", "ranks"):
-            hint = "write `--world N`" if name == "world" else "it follows from the world"
+            ranks = "the number of ranks is `--world N` of lint, `--nproc-per-node N` of run"
+            hint = ranks if name == "world" else "it follows from the world"
             raise UsageError(f"{option} {text}: `{name}` is no parameter; {hint}")
         if name in values:
             raise UsageError(f"{option} {text}: `{name}` is set twice")

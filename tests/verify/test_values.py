@@ -88,7 +88,10 @@ def test_settings() -> None:
         (["n="], "--set n=: write name=value"),
         (["a b=1"], "--set a b=1: write name=value"),
         (["n=1", "n=2"], "--set n=2: `n` is set twice"),
-        (["world=4"], "--set world=4: `world` is no parameter; write `--world N`"),
+        (
+            ["world=4"],
+            "--set world=4: `world` is no parameter; the number of ranks is `--world N` of lint",
+        ),
         (["rank=4"], "--set rank=4: `rank` is no parameter; it follows from the world"),
     ],
 )
