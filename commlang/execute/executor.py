@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -62,7 +63,8 @@ class Executor:
         timeout: timedelta | None = None,
     ) -> None:
         self.plan = plan
-        self.group = _checked_group(plan, group)
+        # Weak, since a gloo group that outlives destroy_process_group aborts Python's exit.
+        self._group = weakref.ref(_checked_group(plan, group))
         self.rank = dist.get_rank(self.group)
         self.device = torch.device(device) if device is not None else device_of(self.group)
         self.backend = backend_of(self.group, self.device)
@@ -103,6 +105,14 @@ class Executor:
                 f"give externs={{{name!r}: …}}, or stand_in=True to only take its time"
             )
 
+    @property
+    def group(self) -> dist.ProcessGroup:
+        """The process group; raises UsageError once it was destroyed."""
+        group = self._group()
+        if group is None:
+            raise UsageError("the process group of this Executor was destroyed; make another one")
+        return group
+
     # -------------------------------------------------------------- lifetime
 
     def __enter__(self) -> Self:
@@ -123,12 +133,13 @@ class Executor:
     ) -> None:
         if self._communicators is None or self._agreement is None:
             return
-        communicators, self._communicators = self._communicators, None
+        communicators, agreement = self._communicators, self._agreement
+        self._communicators = self._agreement = None
         self._steps, self._bound_to = [], None
         well = error is None and self._failure is None
         # Whoever closes connections while another rank still makes or uses them breaks that rank.
         if self.plan.subgroups:
-            self._agreement.part(wait=well)
+            agreement.part(wait=well)
         if well:
             communicators.close()
         else:
@@ -148,7 +159,8 @@ class Executor:
         at different places, so this Executor runs no more.
         """
         token = object()
-        if _running.setdefault(self.group, token) is not token:
+        group = self.group
+        if _running.setdefault(group, token) is not token:
             raise UsageError(
                 "a plan runs on this process group already, in another thread or in an extern; "
                 "operations of two would pair up at random, so give each a group of its own"
@@ -158,7 +170,7 @@ class Executor:
             self.bind(**tensors)
             self._run()
         finally:
-            del _running[self.group]
+            del _running[group]
         return self.tensors
 
     def _run(self) -> None:

@@ -201,8 +201,8 @@ def refusals(rank: int, size: int, path: Path) -> list[str]:
     return found
 
 
-def opened_again(rank: int, size: int, path: Path) -> list[float]:
-    """An Executor may be entered again once it is closed, and runs then."""
+def opened_again(rank: int, size: int, path: Path) -> tuple[list[float], str]:
+    """An Executor may be entered again once it is closed, until its group is destroyed."""
     with joined(rank, size, path):
         ex = Executor(commlang.loads(HALVES).plan(world=size))
         x = torch.ones(4)
@@ -210,7 +210,7 @@ def opened_again(rank: int, size: int, path: Path) -> list[float]:
             with ex:
                 ex.run(x=x)
                 assert "open already" in said(ex.__enter__)
-    return x.tolist()
+    return x.tolist(), said(ex.__enter__)
 
 
 # ----------------------------------------------------------------- joining
