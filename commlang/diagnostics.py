@@ -16,10 +16,11 @@ MAX_EXCERPT = 160
 
 
 class Severity(StrEnum):
-    """How much a finding matters: an error refuses the pattern, a warning does not."""
+    """How much a finding matters: an error refuses the pattern, a warning or advice does not."""
 
     ERROR = "error"
     WARNING = "warning"
+    ADVICE = "advice"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from commlang.checks import collectives, deadlock, handles, messages, ordering, overlap
 from commlang.checks.facts import gather_facts
+from commlang.checks.selection import DEFAULT, Selection
+from commlang.transports import RENDEZVOUS
 
 if TYPE_CHECKING:
     from commlang.diagnostics import Diagnostic
     from commlang.program import Program
+    from commlang.transports import Target
 
 RULES = (handles, ordering, overlap, messages, collectives)
 """Rules that look at the program as it is.
@@ -19,11 +22,13 @@ that never comes would show rings that no run gets to.
 """
 
 
-def check_program(program: Program) -> list[Diagnostic]:
-    """Everything that is wrong with a program under rendezvous semantics; empty if it is sound."""
-    facts = gather_facts(program)
+def check_program(
+    program: Program, target: Target = RENDEZVOUS, selection: Selection = DEFAULT
+) -> list[Diagnostic]:
+    """All that the selected rules find in a program for a target; empty if it is sound there."""
+    facts = gather_facts(program, target)
     found = [diagnostic for rule in RULES for diagnostic in rule.check(facts)]
     astray = (*collectives.CODES, *messages.UNMATCHED)
     if not any(d.code in astray for d in found):
         found += deadlock.check(facts)
-    return found
+    return [diagnostic for diagnostic in found if selection.wants(diagnostic.code)]

@@ -10,21 +10,24 @@ from commlang.program.context import loop_variables
 from commlang.program.matching import match_collectives, match_messages
 from commlang.program.points import find_points
 from commlang.syntax import ast
+from commlang.transports import RENDEZVOUS
 
 if TYPE_CHECKING:
     from commlang.program import Program
     from commlang.program.matching import Collectives, Messages
     from commlang.program.points import Points
+    from commlang.transports import Target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
-    """A program with its matches and its points."""
+    """A program with its matches and its points, and the target that it is checked for."""
 
     program: Program
     messages: Messages
     collectives: Collectives
     points: Points
+    target: Target = RENDEZVOUS
 
     def label(self, row: int, text: str = "") -> Label:
         """The place of a row's statement."""
@@ -63,6 +66,7 @@ class Facts:
         return f"{site.source.path}:{line}:{column}"
 
 
-def gather_facts(program: Program) -> Facts:
+def gather_facts(program: Program, target: Target = RENDEZVOUS) -> Facts:
     """Match a program and find its points."""
-    return Facts(program, match_messages(program), match_collectives(program), find_points(program))
+    messages, collectives = match_messages(program), match_collectives(program)
+    return Facts(program, messages, collectives, find_points(program), target)
