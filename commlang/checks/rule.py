@@ -21,7 +21,9 @@ class Rule:
 
     `invalid` and `valid` are whole pattern files. A line on which a finding of an invalid one
     stands ends in a comment `# CL201`; comment lines `# world: 2`, `# backend: nccl` and
-    `# nccl-init: eager` at the top say for what it is checked (else 4 ranks and no backend).
+    `# nccl-init: eager` at the top say for what it is checked (else 4 ranks and no backend), and
+    `# device: cuda` where the tensors are, `# torch: 2.7` the release of torch and
+    `# ranks-per-node: 2` how the ranks are spread; `# pattern: main` asks for that pattern only.
     `name` is in kebab-case.
     """
 

@@ -21,6 +21,11 @@ class Selection:
         """Whether findings of a code are wanted."""
         return _longest(self.select, code) > _longest(self.ignore, code)
 
+    def wants_some(self, prefix: str) -> bool:
+        """Whether findings of some codes with a beginning may be wanted."""
+        longer = any(chosen.startswith(prefix) for chosen in self.select)
+        return longer or self.wants(prefix)
+
 
 def _longest(prefixes: tuple[str, ...], code: str) -> int:
     fitting = [0 if prefix == ALL else len(prefix) for prefix in prefixes if _fits(prefix, code)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+TORCH = "2.13"
+"""The release of torch that commlang is made for, and measured with."""
+
 
 class Backend(StrEnum):
     """The models: `rendezvous` is what every transport honours, the others are backends."""
@@ -28,11 +31,14 @@ class Target:
 
     Without a backend the rendezvous model decides, and what would hang on NCCL only is a warning.
     `device` is that of the tensors, by torch's name; None takes what the backend is made for.
+    `ranks_per_node` tells that the world is spread over nodes of so many ranks; None tells nothing.
     """
 
     backend: Backend | None = None
     nccl_init: NcclInit = NcclInit.LAZY
     device: str | None = None
+    ranks_per_node: int | None = None
+    torch: str = TORCH
 
     @property
     def device_type(self) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.execute import executor_faults as faults
 from tests.execute import executor_work as work
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -67,21 +67,8 @@ def test_an_executor_opens_again(ranks: Any) -> None:
 
 
 def test_ranks_meet_by_env_tcp_and_file(ranks: Any, tmp_path: Path) -> None:
-    (tmp_path / "port").write_text(str(free_ports()))
+    (tmp_path / "port").write_text(str(free_port(2)))
     assert ranks(work.ways, 2) == [[([4.0] * 4, False)] * 3] * 2
-
-
-def free_ports() -> int:
-    """A port that is free, and so is the next one."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
 
 
 def test_subgroups_take_backend_timeout_and_order_from_group_and_plan(ranks: Any) -> None:
@@ -121,7 +108,7 @@ def test_a_missing_rank_is_named_to_all_and_all_may_try_again(ranks: Any) -> Non
 def test_a_store_whose_process_has_ended_is_told_from_a_missing_rank(
     ranks: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "port").write_text(str(free_ports()))
+    (tmp_path / "port").write_text(str(free_port(2)))
     told = ranks(work.store_ends, 2)[1]
     assert told.startswith("rank 1 cannot reach the store in which the ranks meet (")
     assert told.endswith("); the process that serves it has probably ended")
