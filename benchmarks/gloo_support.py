@@ -216,7 +216,7 @@ def tabled(cell: str) -> bool:
 def serve(folder: str, rank: int, world: int, first: int, chosen: list[str]) -> None:
     """Run cells from the first one on until ranks fare differently; write what became of each."""
     torch.set_num_threads(1)
-    store = dist.FileStore(f"{folder}/cells-{first}", world)
+    store: Any = dist.FileStore(f"{folder}/cells-{first}", world)  # pyright: ignore
     store.set_timeout(timedelta(seconds=2 * LIMIT_S))
     dist.init_process_group(
         "gloo",

@@ -310,6 +310,7 @@ class _Walk:
         given |= {keyword.name: keyword.value for keyword in call.keywords}
         bound = {name for p in params if p.type for name in _binds(p.type)}
         env: dict[str, Formula] = {"rank": RANK, "world": SIZE, "ranks": Ranks()}
+        env |= dict.fromkeys(bound)  # also where no parameter has the name
         for param in params:
             name = param.target.id
             value: Formula = None

@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from random import Random
 
-OFFSETS = ["1", "1", "2", "k", "k + 1", "world - 1", "1 << k", "g(k)", "world // 2", "-1"]
+OFFSETS = ["1", "1", "2", "k", "k + 1", "world - 1", "1 << k", "g(k)", "world // 2", "-1", "n"]
 IN_LOOP = ["s", "s", "s + 1", "1 << s", "2 * s", "k * s", "s * k", "world - s"]
 FREE_TESTS = ["k > 2", "k == 1", "world % 2 == 0", "n > 4"]
 RANK_TESTS = ["rank % 2 == 0", "rank % 3 == 1", "rank == 0", "rank < k", "place > 0", "last"]
-LOOPS = ["range(1, world)", "range(3)", "reversed(range(3))", "range(k)", "ranks", "range(rank)"]
+LOOPS = [
+    "range(1, world)",
+    "range(3)",
+    "reversed(range(3))",
+    "range(k)",
+    "ranks",
+    "range(n)",
+    "range(rank)",
+]
 
 HEAD = """\
 let g(a) = 2 * a + 1
@@ -142,10 +150,14 @@ class Writer:
     def call(self) -> str:
         """A pattern of its own that does half of a pair, or all of it."""
         name = f"part{len(self.called)}"
-        head = f"pattern {name}(x: float32[n], y: float32[n], k = 1, n = 3):"
+        size = self.chance.choice(["n", "n", "m"])  # m is no parameter
+        head = f"pattern {name}(x: float32[{size}], y: float32[{size}], k = 1, n = 3):"
         lines = [*HEAD.splitlines(), *self.block(2, ())]
+        if size == "m":
+            lines = [line.replace("range(n)", "range(m)") for line in lines]
         self.called.append("\n".join([head, *_in(lines), ""]))
-        return f"{name}(x, y, k={self.chance.choice(['k', 'k + 1', 'world', '3'])})"
+        part = self.chance.choice(["", "", "[:3]"])
+        return f"{name}(x{part}, y{part}, k={self.chance.choice(['k', 'k + 1', 'world', '3'])})"
 
 
 def _in(lines: list[str]) -> list[str]:

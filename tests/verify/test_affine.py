@@ -193,6 +193,18 @@ pattern give(x: float32[m], m = 4):
 pattern take(x: float32[m], m = 4):
     for s in range(m):
         recv(x, src=ranks.prev)""",
+    "sizes that are no parameters": """\
+pattern main(x: float32[n], n = 6):
+    give(x[:4])
+    take(x[:2])
+
+pattern give(x: float32[m]):
+    for s in range(m):
+        send(x, dst=ranks.next)
+
+pattern take(x: float32[m]):
+    for s in range(m):
+        recv(x, src=ranks.prev)""",
     "a name bound again": """\
 let d = 1
 send(x, dst=(rank + d) % world)

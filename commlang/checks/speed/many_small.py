@@ -180,7 +180,10 @@ def _report(facts: Facts, run: _Run) -> Diagnostic:
         what, one = "messages", f"rank {program.rank[row]} to rank {program.peer[row]}"
     else:
         cost = POSTED_COLLECTIVE_MS if posted else COLLECTIVE_MS
-        what, one = f"{site.name}s", f"group `{program.groups.entries[program.group[row]].label}`"
+        what, one = (
+            f"{site.name}s",
+            f"group `{program.groups.entries[int(program.group[row])].label}`",
+        )
     where = "from" if run.message else "on"
     message = f"{count} {what} of at most {size(int(each.max()))} {where} {one} could be one"
     saved = milliseconds((count - 1) * cost)
