@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import torch
 
-from commlang.contracts.computed import Joined, Reduced
-from commlang.contracts.scope import lists_tensors
+from commlang.execute import contract_arithmetic as arithmetic
+from commlang.execute.contract_scope import lists_tensors
 from commlang.expand import arrays, functions
 from commlang.expand.arrays import is_bool, is_int
 from commlang.expand.fault import fail
-from commlang.expand.local import flatten
-from commlang.expand.values import SEQUENCES, Items, Op, Value, View, describe, is_uniform, take
+from commlang.expand.values import SEQUENCES, Op, Value, View, describe, take
 from commlang.operations import ReduceOp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from commlang.contracts.evaluator import ContractEvaluator
-    from commlang.expand.arrays import Array, Int
+    from commlang.execute.contract_evaluator import ContractEvaluator
+    from commlang.expand.arrays import Int
     from commlang.expand.scope import Scope
     from commlang.syntax import ast
 
@@ -42,12 +41,14 @@ def reduce_tensors(
 ) -> View:
     """`op(tensor for …)`: tensors of one shape, reduced element by element."""
     first = _first(node, sequence, scope)
-    _check_written(ev, node, first, sequence, scope, rows=False)
-    items, _, owner = spread_list(sequence, scope.lanes)
-    _same_kind(node, first, items, scope)
-    wanted = take(first, owner)
-    _check(ev, node, wanted, items, owner, scope)
-    return ev.computed(Reduced(op, sequence), first.shape, first.dtype, scope)
+    for i, live in functions.positions(sequence):
+        item = _tensor(node, first, functions.item(sequence, i), scope)
+        ev.check_shapes(node, first, item, scope, live)
+
+    def compute(lane: int) -> torch.Tensor:
+        return arithmetic.reduce(op, _wide_items(ev, sequence, lane))
+
+    return ev.computed(compute, first.shape, first.dtype, scope)
 
 
 def concat(ev: ContractEvaluator, node: ast.Call, sequence: Any, scope: Scope) -> View:
@@ -58,28 +59,16 @@ def concat(ev: ContractEvaluator, node: ast.Call, sequence: Any, scope: Scope) -
     first = _first(node, sequence, scope)
     if not first.shape:
         fail(scope, node, "CL112", "`concat` needs tensors of at least one dim")
-    _check_written(ev, node, first, sequence, scope, rows=True)
-    items, counts, owner = spread_list(sequence, scope.lanes)
-    _same_kind(node, first, items, scope)
-    _check(ev, node, _row(take(first, owner)), _row(items), owner, scope)
-    rows = arrays.broadcast(items.shape[0], len(owner))
-    ends = np.append(0, np.cumsum(rows))
-    upto = np.cumsum(counts)
-    total: Int = ends[upto] - ends[upto - counts]
-    if len(counts) == 1:
-        total = int(total[0])
-    return ev.computed(Joined(sequence), (total, *first.shape[1:]), first.dtype, scope)
+    rows: Int = 0
+    for i, live in functions.positions(sequence):
+        item = _tensor(node, first, functions.item(sequence, i), scope)
+        ev.check_shapes(node, _row(first), _row(item), scope, live)
+        rows = rows + item.shape[0] * live
 
+    def compute(lane: int) -> torch.Tensor:
+        return torch.cat(list(_wide_items(ev, sequence, lane)))
 
-def spread_list(sequence: Any, lanes: int) -> tuple[Any, Array, Array]:
-    """The items of a list on lanes of their own, how many each lane has, and whose each is.
-
-    A list that is the same on all lanes is taken once, as if there were one lane.
-    """
-    lanes = 1 if is_uniform(sequence) else lanes
-    items, counts = flatten(sequence, lanes)
-    counts = arrays.broadcast(counts, lanes)
-    return items, counts, np.repeat(np.arange(lanes), counts)
+    return ev.computed(compute, (rows, *first.shape[1:]), first.dtype, scope)
 
 
 def _first(node: ast.Call, sequence: Any, scope: Scope) -> View:
@@ -89,34 +78,24 @@ def _first(node: ast.Call, sequence: Any, scope: Scope) -> View:
     return functions.item(sequence, 0)
 
 
-def _same_kind(node: ast.Call, first: View, items: Value, scope: Scope) -> None:
-    if not isinstance(items, View):
-        fail(scope, node, "CL103", f"a list of tensors holds {describe(items)}")
-    if items.dtype != first.dtype:
-        message = f"the list holds tensors of {first.dtype} and of {items.dtype}"
+def _tensor(node: ast.Call, first: View, item: Value, scope: Scope) -> View:
+    if not isinstance(item, View):
+        fail(scope, node, "CL103", f"a list of tensors holds {describe(item)}")
+    if item.dtype != first.dtype:
+        message = f"the list holds tensors of {first.dtype} and of {item.dtype}"
         fail(scope, node, "CL113", message)
-
-
-def _check_written(
-    ev: ContractEvaluator, node: ast.Call, first: View, sequence: Any, scope: Scope, *, rows: bool
-) -> None:
-    """Refuse items of a list that is written out: they may differ in kind and number of dims."""
-    for item in sequence.items if isinstance(sequence, Items) else ():
-        _same_kind(node, first, item, scope)
-        ev.check_shapes(node, _row(first) if rows else first, _row(item) if rows else item, scope)
-
-
-def _check(
-    ev: ContractEvaluator, node: ast.Call, wanted: View, items: View, owner: Array, scope: Scope
-) -> None:
-    """Refuse items of different shapes, on the lane whose list they are in."""
-    if len(owner):
-        inner = scope.narrow(owner)
-        ev.check_shapes(node, wanted, items, inner)
+    return item
 
 
 def _row(view: View) -> View:
     return replace(view, shape=view.shape[1:], strides=view.strides[1:])
+
+
+def _wide_items(ev: ContractEvaluator, sequence: Any, lane: int) -> Iterator[torch.Tensor]:
+    """The items of one lane's list, each loaded when it is asked for."""
+    own = take(sequence, lane)
+    for i in range(own.length):
+        yield ev.wide(take(own.at(i), 0))
 
 
 def reduce_numbers(node: ast.Call, op: Op, sequence: Value, scope: Scope) -> Value:
