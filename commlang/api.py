@@ -15,6 +15,7 @@ from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import load_module
 from commlang.source import Source
+from commlang.transports import Backend, NcclInit, Target
 from commlang.verify import (
     choose_pattern,
     default_world,
@@ -72,14 +73,27 @@ class Pattern:
         return self.definition.node.doc.value if self.definition.node.doc else ""
 
     def check(
-        self, /, world: int | None = None, *, preset: str | None = None, **values: Any
+        self,
+        /,
+        world: int | None = None,
+        *,
+        preset: str | None = None,
+        backend: str | None = None,
+        nccl_init: str = "lazy",
+        **values: Any,
     ) -> list[Diagnostic]:
-        """All findings for a world and parameters; empty if the pattern is sound there."""
+        """All findings for a world and parameters; empty if the pattern is sound there.
+
+        `backend` is "gloo", "nccl" or "mpi"; without it, what all of them honour decides, and what
+        would hang on one only is a warning. `nccl_init` is "eager" if the process group was given
+        a `device_id`.
+        """
+        target = _target(backend, nccl_init)
         found = check_all(self.definition.module)
         if found:
             return found
         try:
-            return check_program(self.program(world, preset=preset, **values))
+            return check_program(self.program(world, preset=preset, **values), target)
         except PatternError as error:
             return list(error.diagnostics)
 
@@ -139,6 +153,14 @@ def load(path: str | Path, pattern: str | None = None) -> Pattern:
 def loads(text: str, pattern: str | None = None) -> Pattern:
     """Load a pattern from text; imports are relative to the working directory."""
     return Pattern(choose_pattern(load_module(Source(text)), pattern))
+
+
+def _target(backend: str | None, nccl_init: str) -> Target:
+    if backend is not None and backend not in list(Backend):
+        raise UsageError(f"backend={backend!r}: there are {', '.join(Backend)}")
+    if nccl_init not in list(NcclInit):
+        raise UsageError(f"nccl_init={nccl_init!r}: write 'lazy' or 'eager'")
+    return Target(Backend(backend) if backend else None, NcclInit(nccl_init))
 
 
 def _value(name: str, value: Any) -> Any:

@@ -16,10 +16,11 @@ MAX_EXCERPT = 160
 
 
 class Severity(StrEnum):
-    """How much a finding matters: an error refuses the pattern, a warning does not."""
+    """How much a finding matters: an error refuses the pattern, a warning or advice does not."""
 
     ERROR = "error"
     WARNING = "warning"
+    ADVICE = "advice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,37 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """New text for a span of a source."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits of one source that mend a finding without a person's judgement; they do not overlap."""
+
+    source: Source
+    edits: tuple[Edit, ...]
+
+    def apply(self) -> str:
+        """The text of the source with the edits made."""
+        text: list[str] = []
+        at = 0
+        for edit in sorted(self.edits, key=lambda edit: edit.span):
+            text += (self.source.text[at : edit.span.start], edit.text)
+            at = edit.span.end
+        return "".join([*text, self.source.text[at:]])
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding: a stable code, what is wrong, where, why it matters and what to write.
 
     `labels[0]` is the place of the finding; further labels are places that disagree
-    with it. `notes` explain (a deadlock's cycle, for example), `help` says what to write.
+    with it. `notes` explain (a deadlock's cycle, for example), `help` says what to write, and `fix`
+    writes it, where that is mechanical.
     """
 
     code: str
@@ -69,6 +96,7 @@ class Diagnostic:
     help: str | None = None
     severity: Severity = Severity.ERROR
     extra: dict[str, object] = field(default_factory=dict[str, object])
+    fix: Fix | None = None
 
     def where(self) -> str:
         """`path:line:column` of the finding, or an empty string."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from commlang.checks import check_program
+from commlang.diagnostics import Severity
 from commlang.errors import CommlangError, PatternError, UsageError
 from commlang.expand.groups import GroupEntry
 from commlang.expand.run import MAX_EVENTS
@@ -19,6 +20,7 @@ from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import Definition, load_module
 from commlang.source import Source
+from commlang.transports import Backend, Target
 from commlang.verify.values import format_value, parse_value
 from commlang.version import __version__
 
@@ -28,6 +30,13 @@ if TYPE_CHECKING:
 VERSION = 1
 _SHOWN = 200
 PROOFS = ("matched", "agreeing collectives", "deadlock-free under rendezvous")
+
+
+def proofs_of(target: Target) -> tuple[str, ...]:
+    """What a program in which nothing was found for a target is proven to be."""
+    if target.backend is not Backend.NCCL:
+        return PROOFS
+    return (*PROOFS, f"deadlock-free on nccl ({target.nccl_init} communicators)")
 
 
 class PlanGroup(BaseModel):
@@ -199,14 +208,16 @@ def make_plan(
     if found:
         raise PatternError(found)
     program = build(definition, world, values, shapes=shapes, max_events=max_events)
-    found = check_program(program)
+    found = [d for d in check_program(program) if d.severity is Severity.ERROR]
     if found:
         raise PatternError(found)
     return plan_of(program, max_events)
 
 
-def plan_of(program: Program, max_events: int = MAX_EVENTS) -> Plan:
-    """The plan of a program that has been checked."""
+def plan_of(
+    program: Program, max_events: int = MAX_EVENTS, proofs: tuple[str, ...] = PROOFS
+) -> Plan:
+    """The plan of a program that has been checked, which is where the proofs come from."""
     used = set(program.group.tolist()) if len(program) else set[int]()
     source = program.definition.module.source
     on_disk = Path(source.path).is_file()
@@ -225,6 +236,7 @@ def plan_of(program: Program, max_events: int = MAX_EVENTS) -> Plan:
         ),
         events=len(program),
         max_events=max_events,
+        proofs=proofs,
     )
     plan._definition = program.definition  # pyright: ignore[reportPrivateUsage]
     plan._programs[-1] = program  # pyright: ignore[reportPrivateUsage]

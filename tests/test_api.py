@@ -74,6 +74,25 @@ def test_findings_are_returned_or_raised() -> None:
     assert [d.code for d in ring.check(world=2, n=3)] == ["CL121"]
 
 
+def test_check_for_a_backend() -> None:
+    text = """\
+pattern f(x: float32[n], y: float32[n], n = 8):
+    inbox = async recv(y, src=1 - rank)
+    outbox = async send(x, dst=1 - rank)
+    wait(inbox)
+    wait(outbox)
+"""
+    pattern = commlang.loads(text)
+    assert pattern.check(world=2, backend="gloo") == []
+    (found,) = pattern.check(world=2, backend="nccl", nccl_init="eager")
+    assert (found.code, found.severity) == ("CL250", "error")
+    assert {d.severity for d in pattern.check(world=2)} == {"warning"}
+    with pytest.raises(UsageError, match="backend='ncl': there are rendezvous, gloo, nccl, mpi"):
+        pattern.check(world=2, backend="ncl")
+    with pytest.raises(UsageError, match="nccl_init='late': write 'lazy' or 'eager'"):
+        pattern.check(world=2, nccl_init="late")
+
+
 # ---------------------------------------------------------------- planning
 
 

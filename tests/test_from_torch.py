@@ -239,6 +239,7 @@ FINDINGS: dict[str, list[tuple[str, int, int, str]]] = {
     "all_gather_mixed.cl": [
         ("CL113", 5, 16, "all_gather: `tensor` is int64 and `tensor_list` is float32")
     ],
+    "received_in_a_copy.cl": [("CL240", 3, 5, "rank 1: tensor[0] is not what the contract says")],
     "moved.cl": [("CL103", 3, 14, "a tensor has no attribute `cuda`")],
     "ddp_one_handle.cl": [
         ("CL207", 4, 25, "handle `reduced` is bound again on rank 0 (b = 2) before its wait")

@@ -1,8 +1,14 @@
-"""Ambiguous matching (CL210): branches of one `parallel:` that share a channel or a group.
+"""Branches of one `parallel:` that share a channel or a group (CL210).
 
 The children of a `parallel:` are issued in the order of the text, so several messages to one peer
 match in that order. `sequence:` branches (and pattern calls) run side by side in no order: two of
-them that use one channel, or that call collectives of one group, would match by chance.
+them that send to one rank under one tag, or that call collectives of one group, would match by
+chance. On gloo, two threads that call collectives of one group swap their data silently.
+
+Give the messages of each branch a tag of their own, or each branch a group of its own, or take the
+messages out of the `sequence:` so that the order of the text decides.
+
+- [torch.distributed.send](https://docs.pytorch.org/docs/2.13/distributed.html), `tag`
 """
 
 from __future__ import annotations
@@ -11,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.diagnostics import Diagnostic
+from commlang.checks.rule import Rule
+from commlang.diagnostics import Diagnostic, Severity
 from commlang.operations import Kind
 from commlang.program.sorting import combine
 
@@ -21,7 +28,38 @@ if TYPE_CHECKING:
     from commlang.checks.facts import Facts
     from commlang.program.columns import Array
 
-CODES = ("CL210",)
+RULE = Rule(
+    "CL210",
+    "ambiguous-matching",
+    Severity.ERROR,
+    invalid=(
+        """\
+pattern main(x: float32[n], y: float32[n], n = 8):
+    parallel:
+        sequence:
+            all_reduce(x)  # CL210
+        sequence:
+            all_reduce(y)
+""",
+    ),
+    valid=(
+        """\
+# world: 2
+pattern main(x: float32[n], y: float32[n], z: float32[2, n], n = 8):
+    parallel:
+        sequence:
+            x @ 0 -> y @ 1
+        sequence:
+            z[0] @ 0 -> z[1] @ 1, tag=1
+""",
+        """\
+pattern main(x: float32[n], y: float32[n], n = 8):
+    parallel:
+        all_reduce(x)
+        all_reduce(y)
+""",
+    ),
+)
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -30,8 +68,24 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     if not len(nests.key):
         return
     rows = np.flatnonzero((program.kind <= Kind.BARRIER) & (program.nest >= 0))
+    place, branch, construct = around(facts, rows)
+    yield from _clashes(facts, rows[place], branch, construct)
+
+
+def around(facts: Facts, rows: Array) -> tuple[Array, Array, Array]:
+    """Every `parallel:` around each row: the row's place in `rows`, its branch, the construct.
+
+    Rows at different depths may be in branches of one construct, so all depths go together.
+    """
+    found: list[tuple[Array, Array, Array]] = []
     for branch, construct in levels(facts, rows):
-        yield from _clashes(facts, rows, branch, construct)
+        here = np.flatnonzero(construct >= 0)
+        found.append((here, branch[here], construct[here]))
+    if len(found) == 1:
+        return found[0]
+    none = np.zeros(0, dtype=np.int64)
+    place, branch, construct = zip((none, none, none), *found, strict=True)
+    return np.concatenate(place), np.concatenate(branch), np.concatenate(construct)
 
 
 def levels(facts: Facts, rows: Array) -> Iterator[tuple[Array, Array]]:
@@ -48,8 +102,6 @@ def levels(facts: Facts, rows: Array) -> Iterator[tuple[Array, Array]]:
 def _clashes(facts: Facts, rows: Array, branch: Array, construct: Array) -> Iterator[Diagnostic]:
     """Rows of one channel in different branches of one construct, one of them a sequence."""
     program, nests = facts.program, facts.program.nests
-    here = construct >= 0
-    rows, branch, construct = rows[here], branch[here], construct[here]
     if not len(rows):
         return
     message = program.kind[rows] <= Kind.RECV
@@ -83,4 +135,4 @@ def _report(facts: Facts, first: int, second: int) -> Diagnostic:
     message = f"two branches of one `parallel:` use one {name} on {facts.event(first)}"
     hint = "give the messages tags of their own, or the branches groups of their own"
     labels = (facts.label(first), facts.label(second, "in no order to the other"))
-    return Diagnostic("CL210", message, labels, (), hint)
+    return Diagnostic(RULE.code, message, labels, (), hint)

@@ -36,7 +36,9 @@ def size_faults(program: Program, calls: Collectives) -> Iterator[tuple[int, int
     uneven = (kind == Kind.ALL_GATHER) | (kind == Kind.REDUCE_SCATTER) | (kind == Kind.ALL_TO_ALL)
     wrong = (plain != first) & ~(uneven & has_list[instance])
     found = dict(zip(instance[wrong][::-1].tolist(), row[wrong][::-1].tolist(), strict=True))
-    for number in np.flatnonzero(has_list & calls.whole).tolist():
+    mixed = np.zeros(len(has_list), dtype=np.bool_)  # operations that differ have no size to share
+    mixed[instance[kind != kind[calls.start[:-1]][instance]]] = True
+    for number in np.flatnonzero(has_list & calls.whole & ~mixed).tolist():
         bad = _listed_fault(program, row[calls.start[number] : calls.start[number + 1]])
         if bad is not None:
             found.setdefault(number, bad)
@@ -96,3 +98,8 @@ def unequal_pair(program: Program, rows: Array) -> tuple[int, int, int, int] | N
         return None
     receiver, sender = int(wrong[0][0]), int(wrong[0][1])
     return receiver, sender, int(expected[receiver, sender]), int(sent[receiver, sender])
+
+
+def elements(count: int) -> str:
+    """`1 element`, `8 elements`."""
+    return f"{count} element{'' if count == 1 else 's'}"

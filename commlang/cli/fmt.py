@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
 from commlang.cli.files import expand_folders, paths_argument
 from commlang.cli.guard import say
+from commlang.cli.rewrite import reason, replace_file, show_diff
 from commlang.errors import CommlangError, UsageError
 from commlang.source import MAX_BYTES, Source
 
@@ -69,14 +68,14 @@ def _format(path: str, *, check: bool, diff: bool) -> bool:
     text = format_source(source)
     after = text.encode()
     if diff:
-        _show_diff(source, text, same=before == after)
+        show_diff(source, text, "formatted", same=before == after)
     elif check:
         if before != after:
             click.echo(f"would reformat {shown}")
     elif path == STDIN:
         click.echo(after, nl=False)
     elif before != after:
-        _replace(path, after)
+        replace_file(path, after)
     return before != after
 
 
@@ -87,44 +86,4 @@ def _read(path: str) -> bytes:
         with Path(path).open("rb") as stream:
             return stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {_reason(error)}") from None
-
-
-def _replace(path: str, data: bytes) -> None:
-    """Put new contents in place of a file's in one step, so that no failure can destroy it."""
-    target = Path(path).resolve()  # a link stays a link
-    if not os.access(target, os.W_OK):
-        raise UsageError(f"cannot write {path}: it is read-only")
-    temporary: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as stream:
-            temporary = Path(stream.name)
-            stream.write(data)
-            stream.flush()
-            os.fchmod(stream.fileno(), target.stat().st_mode & 0o7777)
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {_reason(error)}") from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-
-
-def _show_diff(source: Source, text: str, *, same: bool) -> None:
-    from difflib import unified_diff
-
-    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
-    lines = list(unified_diff(before, after, source.path, f"{source.path} (formatted)"))
-    if not lines and not same:
-        click.echo(f"{source.path}: only its line endings or its byte order mark would change")
-    for line in lines:
-        click.echo(line, nl=False)
-        if not line.endswith("\n"):
-            click.echo("\n\\ No newline at end of file")
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot read {path}: {reason(error)}") from None

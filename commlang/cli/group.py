@@ -12,8 +12,10 @@ from commlang.version import __version__
 COMMANDS = {
     "run": ("commlang.cli.run", "Check a pattern and run it on real ranks."),
     "lint": ("commlang.cli.lint", "Find what is wrong with patterns, deadlocks included."),
+    "rule": ("commlang.cli.rule", "Explain a code of lint, or list all."),
     "fmt": ("commlang.cli.fmt", "Format pattern files."),
     "new": ("commlang.cli.new", "Start a pattern file."),
+    "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),
     "completion": ("commlang.cli.completion", "Print a shell's completion script."),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from commlang.cli.files import expand_folders, paths_argument
 from commlang.cli.guard import say
+from commlang.cli.worlds import progress_line, worlds
 from commlang.errors import UsageError
 
 if TYPE_CHECKING:
-    from commlang.verify import Choice, Outcome
+    from commlang.verify import Options, Outcome
 
 
 def size(text: str) -> int:
@@ -31,7 +32,13 @@ def size(text: str) -> int:
 
 @click.command("lint")
 @paths_argument
-@click.option("--world", type=size, metavar="N", help="Check for N ranks.")
+@click.option(
+    "--world",
+    "worlds",
+    type=worlds,
+    metavar="N|A..B",
+    help="Check for N ranks, or for every world of `2..64`, `2..64:2` or `4,8,16`.",
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--preset", metavar="NAME", help="Take parameters and the world from a preset.")
 @click.option(
@@ -43,20 +50,32 @@ def size(text: str) -> int:
     help="Refuse to expand a pattern to more events.",
 )
 @click.option(
+    "--backend",
+    type=click.Choice(["gloo", "nccl", "mpi"]),
+    help="Check for this backend; else for what all honour, with warnings of hangs on one only.",
+)
+@click.option(
+    "--nccl-init",
+    type=click.Choice(["lazy", "eager"]),
+    default="lazy",
+    show_default=True,
+    help="When NCCL makes its communicators: at first use, or at once (`device_id=` is given).",
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where the tensors are.")
+@click.option("--select", multiple=True, metavar="CODES", help="Only these rules: `CL201,CL23`.")
+@click.option("--ignore", multiple=True, metavar="CODES", help="Leave these rules out.")
+@click.option("--advice", is_flag=True, help="Give advice on speed too (CL4).")
+@click.option("--strict", is_flag=True, help="Refuse contracts that could not be decided.")
+@click.option("--fix", is_flag=True, help="Mend what is mechanical, then check.")
+@click.option("--diff", is_flag=True, help="Write nothing; show what --fix would change.")
+@click.option(
     "--output-format",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
     show_default=True,
-    help="For people or for programs.",
+    help="For people, programs, GitHub's annotations, or code scanning.",
 )
-def command(
-    paths: tuple[str, ...],
-    world: int | None,
-    settings: tuple[str, ...],
-    preset: str | None,
-    max_events: int,
-    output_format: str,
-) -> int:
+def command(paths: tuple[str, ...], output_format: str, **given: Any) -> int:
     """Check pattern files: syntax, names, types, matching and freedom from deadlock.
 
     PATH is a file, a folder, a name from the library, `-` for standard input, or FILE:PATTERN for
@@ -66,34 +85,53 @@ def command(
       commlang lint patterns/                       every pattern file below a folder
       commlang lint ring.cl --world 8 --set n=64Mi  for 8 ranks and this size
       commlang lint step.cl:forward --preset dgx    one pattern, with one of its presets
+      commlang lint ring.cl --world 2..64           every world from 2 to 64 ranks
 
     A pattern is checked with the ranks and parameters given; else with its defaults, and once for
     each of its presets. By default it has as many ranks as its mesh has places, else 4, else the
     fewest that it accepts. The answer is exact for these, and says nothing of others: an exchange
-    of pairs may be right for 4 ranks and wrong for 5. Exit code 1 means findings, 2 that a file
-    could not be read or an option made no sense.
+    of pairs may be right for 4 ranks and wrong for 5. Exit code 1 means errors or warnings, 2 that
+    a file could not be read or an option made no sense. `commlang rule CODE` explains a finding.
     """
     # numpy's OpenBLAS starts a thread per core on import, and nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from commlang.verify import Choice, Outcome, parse_settings
-    from commlang.verify.values import MAX_WORLD
+    from commlang.verify import Outcome
 
-    if world is not None and world > MAX_WORLD:
-        raise UsageError(f"--world {world}: a world has at most {MAX_WORLD:,} ranks")
-    choice = Choice(world, parse_settings(settings), preset)
+    options = _options(given)
+    if given["fix"] or given["diff"]:
+        from commlang.cli.lint_fix import fix_all
+
+        unread, would = fix_all(paths, options, dry=given["diff"])
+        if given["diff"]:
+            return 2 if unread else int(would)
     outcome = Outcome()
-    unread = _lint_all(paths, choice, max_events, outcome)
-    unused = outcome.unused(choice)
+    unread = _lint_all(paths, options, outcome)
+    outcome.judge_ignores(options.selection)
+    unused = outcome.unused(options.choice)
     if unused and not unread:
         raise UsageError(unused)
     if outcome.files:
         _print(outcome, output_format)
-    return 2 if unread else int(bool(outcome.findings))
+    return 2 if unread else int(outcome.failed)
 
 
-def _lint_all(
-    paths: tuple[str, ...], choice: Choice, max_events: int, outcome: Outcome
-) -> list[UsageError]:
+def _options(given: dict[str, Any]) -> Options:
+    from commlang.cli.lint_options import make_selection, make_target
+    from commlang.verify import Choice, Options, parse_settings
+
+    several: tuple[int, ...] = given["worlds"] or ()
+    world, several = (several[0], ()) if len(several) == 1 else (None, several)
+    return Options(
+        choice=Choice(world, parse_settings(given["settings"]), given["preset"], several),
+        target=make_target(given["backend"], given["nccl_init"], given["device"]),
+        selection=make_selection(given["select"], given["ignore"], given["advice"]),
+        strict=given["strict"],
+        max_events=given["max_events"],
+        progress=progress_line(),
+    )
+
+
+def _lint_all(paths: tuple[str, ...], options: Options, outcome: Outcome) -> list[UsageError]:
     """Lint into the outcome; what cannot be read is said, and the rest is linted all the same."""
     from commlang.verify import lint_source, locate_source, split_target
 
@@ -107,7 +145,7 @@ def _lint_all(
         file, pattern = split_target(path)
         try:
             source = locate_source(file)
-            lint_source(source, pattern, choice, max_events=max_events, outcome=outcome)
+            lint_source(source, pattern, options, outcome=outcome)
         except UsageError as error:
             fail(error)
     return failed
@@ -116,9 +154,23 @@ def _lint_all(
 def _print(outcome: Outcome, output_format: str) -> None:
     from commlang.report.lint import lint_json, render_text, wants_colour
 
-    if output_format == "json":
-        import json
+    match output_format:
+        case "json":
+            _dump(lint_json(outcome))
+        case "sarif":
+            from commlang.report.sarif import sarif
 
-        click.echo(json.dumps(lint_json(outcome), indent=2, ensure_ascii=False, default=str))
-    else:
-        click.echo(render_text(outcome, colour=wants_colour(sys.stdout, os.environ)), color=True)
+            _dump(sarif(outcome))
+        case "github":
+            from commlang.report.github import render_github
+
+            click.echo(render_github(outcome))
+        case _:
+            colour = wants_colour(sys.stdout, os.environ)
+            click.echo(render_text(outcome, colour=colour), color=True)
+
+
+def _dump(data: dict[str, Any]) -> None:
+    import json
+
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from commlang.diagnostics import did_you_mean
+from commlang.cli.guard import say
+from commlang.diagnostics import Severity, did_you_mean
 from commlang.errors import PatternError, UsageError
 
 if TYPE_CHECKING:
@@ -13,7 +15,13 @@ if TYPE_CHECKING:
     from commlang.execute.options import LaunchOptions
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
+    from commlang.program import Program
     from commlang.resolve.modules import Definition
+    from commlang.transports import Target
+
+HAZARDS = "CL25"
+"""The codes of what may hang on a transport, as opposed to what certainly does."""
+UNDECIDED = "CL241"
 
 
 def prepared(
@@ -24,17 +32,24 @@ def prepared(
 
     definition = find_pattern(file)
     settings = _settings(given, definition)
-    return _plan(definition, info, options, given), settings
+    program = _program(definition, info, options, given)
+    local = _local_ranks(program.world, info, options)
+    target = target_of(settings, local)
+    sure = _check(program, target, given["allow_hazards"], quiet=bool(info and info.rank))
+    # Its pydantic would cost a refused pattern a fifth of the time.
+    from commlang.plan import plan_of, proofs_of
+    from commlang.transports import PORTABLE
+
+    return plan_of(program, given["max_events"], proofs_of(target if sure else PORTABLE)), settings
 
 
-def _plan(
+def _program(
     definition: Definition,
     info: RankInfo | None,
     options: LaunchOptions | None,
     given: dict[str, Any],
-) -> Plan:
-    """Check the pattern for its world, that of the ranks that are there if any, and plan it."""
-    from commlang.checks import check_program
+) -> Program:
+    """Expand the pattern for its world, that of the ranks that are there if any."""
     from commlang.expand.run import parameter_names
     from commlang.program import build
     from commlang.verify import default_world, parse_settings, preset_values
@@ -59,13 +74,66 @@ def _plan(
         raise UsageError(
             f"{world} ranks do not spread evenly over {options.nodes} nodes; give --nproc-per-node"
         )
-    program = build(definition, world, values, max_events=given["max_events"])
-    if found := check_program(program):
-        raise PatternError(found)
-    # Its pydantic would cost a refused pattern a fifth of the time.
-    from commlang.plan import plan_of
+    return build(definition, world, values, max_events=given["max_events"])
 
-    return plan_of(program, given["max_events"])
+
+def _local_ranks(world: int, info: RankInfo | None, options: LaunchOptions | None) -> int | None:
+    """How many ranks there are if all are on this node, else None."""
+    if info is not None:
+        return world if info.local_world_size == world else None
+    return world if options is not None and options.nodes == 1 else None
+
+
+def target_of(settings: Settings, local_ranks: int | None) -> Target:
+    """What the run will use, as far as it can be told before torch is imported.
+
+    With several nodes and nothing chosen the ranks agree on a device only later; the plan must not
+    depend on what this node has.
+    """
+    from commlang.transports import PORTABLE, Backend, NcclInit, Target
+
+    if settings.device == settings.backend == "auto" and local_ranks is None:
+        return PORTABLE
+    cuda = settings.device != "cpu" and settings.may_use_cuda(local_ranks or 1)
+    device = "cuda" if cuda else "cpu"
+    named = dict(part.split(":", 1) for part in settings.backend.split(",") if ":" in part)
+    name = named.get(device, settings.backend)
+    if name == "auto":
+        name = "nccl" if cuda else "gloo"
+    if name not in list(Backend):
+        return Target(device=device)
+    # `run` gives device_id to init_process_group, so NCCL makes its communicators at once.
+    return Target(Backend(name), NcclInit.EAGER, device)
+
+
+def _check(program: Program, target: Target, allow_hazards: bool, *, quiet: bool) -> bool:
+    """Refuse what is wrong, and what may hang on NCCL; say what else there is.
+
+    Returns whether no hazard is left, be it one that a comment or an option allows.
+
+    A comment silences a warning here as it does in lint, but what is wrong stays wrong.
+    """
+    from commlang.checks import check_program
+    from commlang.transports import Backend
+    from commlang.verify.ignores import Ignores
+
+    found = check_program(program, target)
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    warnings = [d for d in found if d.severity is Severity.WARNING]
+    sure = not any(d.code.startswith(HAZARDS) for d in warnings)
+    ignores = Ignores()
+    warnings = [d for d in warnings if not ignores.silence(d)]
+    hazards = [d for d in warnings if d.code.startswith(HAZARDS)]
+    if errors:
+        raise PatternError(errors)
+    if hazards and target.backend is Backend.NCCL and not allow_hazards:
+        hint = "give --allow-hazards to run it all the same"
+        raise PatternError([replace(d, notes=(*d.notes, hint)) for d in hazards])
+    if not quiet:
+        for warning in warnings:
+            if warning.code != UNDECIDED:  # the run tells, on real data
+                say(warning.render())
+    return sure
 
 
 def launch_options(given: dict[str, Any]) -> LaunchOptions:

@@ -42,6 +42,7 @@ _SAID_BY_THEN_S = 2.0
     help="gloo, nccl, mpi, or one for each device: cpu:gloo,cuda:nccl.",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:INDEX.")
+@click.option("--allow-hazards", is_flag=True, help="Run even what may hang on NCCL.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

@@ -1,8 +1,4 @@
-"""Communication on torch.distributed: each row as a call with everything but its start decided.
-
-The public functions of torch.distributed are used throughout, so that Flight Recorder, profilers
-and debug wrappers see what a hand-written program would show them.
-"""
+"""Communication on torch.distributed: each row as a call with everything but its start decided."""
 
 from __future__ import annotations
 
@@ -13,23 +9,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from commlang.execute.calls import Call, calls_on, waited
 from commlang.operations import Kind, ReduceOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from commlang.execute.calls import PublicCalls
     from commlang.execute.memory import Memory
     from commlang.expand.values import Op
     from commlang.program import Program
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """An operation ready to go: `start` returns its work, which is then waited for."""
-
-    start: Callable[[], Any]
-    message: dist.P2POp | None = None
-    """The same as an entry of `batch_isend_irecv`, for sends and recvs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +32,6 @@ class Finished:
         """Wait for the communication, then do the rest."""
         self.work.wait()
         self.after()
-
-
-_dist: Any = dist  # torch's collectives have no complete types
-
-# torch 2.13 warns of the older names, which do the same.
-_NEWER = {
-    "all_gather_into_tensor": "all_gather_single",
-    "reduce_scatter_tensor": "reduce_scatter_single",
-}
-
-
-def _function(name: str) -> Callable[..., Any]:
-    newer = _NEWER.get(name, name)
-    return getattr(dist, newer if hasattr(dist, newer) else name)
 
 
 def reduce_op(op: Op | None) -> Any:
@@ -77,50 +52,41 @@ def bind_communication(
     views = memory.views(row)
     gid, peer, tag = (int(c[row]) for c in (program.group, program.peer, program.tag))
     place = int(program.groups.position(gid, peer)) if peer >= 0 else -1
+    calls = calls_on(group)
     if site.kind.is_message:
-        return _message(site.kind, views[0], place, tag, group)
-    start = _start(site.kind, views, place, _Setting(site.op, group, backend, site.name))
-    return Call(start)
-
-
-def _message(
-    kind: Kind, tensor: torch.Tensor, place: int, tag: int, group: dist.ProcessGroup
-) -> Call:
-    if kind is Kind.SEND:
-        start = partial(dist.isend, tensor, group=group, tag=tag, group_dst=place)
-        return Call(start, dist.P2POp(dist.isend, tensor, group=group, tag=tag, group_peer=place))
-    start = partial(dist.irecv, tensor, group=group, tag=tag, group_src=place)
-    return Call(start, dist.P2POp(dist.irecv, tensor, group=group, tag=tag, group_peer=place))
+        send = site.kind is Kind.SEND
+        return (calls.send if send else calls.recv)(views[0], place, tag)
+    setting = _Setting(calls, site.op, group, backend, site.name)
+    return _collective(site.kind, views, place, setting)
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
+    calls: PublicCalls
     op: Op | None
     group: dist.ProcessGroup
     backend: str
     name: str
 
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[[], Any]:
-        return partial(function, *args, group=self.group, async_op=True, **kwargs)
+    def call(self, *tensors: Any, name: str | None = None, **arguments: Any) -> Call:
+        return self.calls.collective(name or self.name, *tensors, **arguments)
 
-    def reduce(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[[], Any]:
-        return self.call(function, *args, op=reduce_op(self.op), **kwargs)
+    def reduce(self, *tensors: Any, name: str | None = None, **arguments: Any) -> Call:
+        return self.call(*tensors, name=name, op=reduce_op(self.op), **arguments)
 
 
-def _start(
-    kind: Kind, views: list[torch.Tensor], place: int, setting: _Setting
-) -> Callable[[], Any]:
+def _collective(kind: Kind, views: list[torch.Tensor], place: int, setting: _Setting) -> Call:
     match kind:
         case Kind.ALL_REDUCE:
-            return setting.reduce(_dist.all_reduce, views[0])
+            return setting.reduce(views[0])
         case Kind.REDUCE:
-            return setting.reduce(_dist.reduce, views[0], group_dst=place)
+            return setting.reduce(views[0], group_dst=place)
         case Kind.BROADCAST:
-            return setting.call(_dist.broadcast, views[0], group_src=place)
+            return setting.call(views[0], group_src=place)
         case Kind.SCATTER:
-            return setting.call(_dist.scatter, views[0], views[1:] or None, group_src=place)
+            return setting.call(views[0], views[1:], group_src=place)
         case Kind.GATHER:
-            return setting.call(_dist.gather, views[-1], views[:-1] or None, group_dst=place)
+            return setting.call(views[-1], views[:-1], group_dst=place)
         case Kind.ALL_GATHER:
             return _all_gather(views[:-1], views[-1], setting)
         case Kind.REDUCE_SCATTER:
@@ -128,21 +94,24 @@ def _start(
         case Kind.ALL_TO_ALL:
             return _all_to_all(views, setting)
         case _:
-            return setting.call(_dist.barrier)
+            return setting.call()
 
 
 def _even(views: Sequence[torch.Tensor]) -> bool:
     return len({view.numel() for view in views}) <= 1
 
 
-def _all_gather(
-    outputs: list[torch.Tensor], tensor: torch.Tensor, setting: _Setting
-) -> Callable[[], Any]:
+def _started(function: Callable[..., Any], *arguments: Any) -> Call:
+    start = partial(function, *arguments)
+    return Call(start, waited(start))
+
+
+def _all_gather(outputs: list[torch.Tensor], tensor: torch.Tensor, setting: _Setting) -> Call:
     if setting.name != "all_gather":
-        return setting.call(_function(setting.name), outputs[0], tensor)
+        return setting.call(outputs[0], tensor)
     if _even(outputs) or "nccl" in setting.backend:
-        return setting.call(_dist.all_gather, outputs, tensor)
-    return partial(_padded_all_gather, outputs, tensor, setting)
+        return setting.call(outputs, tensor)
+    return _started(_padded_all_gather, outputs, tensor, setting)
 
 
 def _padded_all_gather(
@@ -153,8 +122,7 @@ def _padded_all_gather(
     padded = tensor.new_zeros(longest)
     padded[: tensor.numel()] = tensor
     rows = tensor.new_empty((len(outputs), longest))
-    gather = _function("all_gather_single")
-    work = gather(rows.view(-1), padded, group=setting.group, async_op=True)
+    work = setting.call(rows.view(-1), padded, name="all_gather_single").start()
 
     def unpack() -> None:
         for output, row in zip(outputs, rows, strict=True):
@@ -163,14 +131,12 @@ def _padded_all_gather(
     return Finished(work, unpack)
 
 
-def _reduce_scatter(
-    output: torch.Tensor, inputs: list[torch.Tensor], setting: _Setting
-) -> Callable[[], Any]:
+def _reduce_scatter(output: torch.Tensor, inputs: list[torch.Tensor], setting: _Setting) -> Call:
     if setting.name != "reduce_scatter":
-        return setting.reduce(_function(setting.name), output, inputs[0])
+        return setting.reduce(output, inputs[0])
     if _even(inputs) or "nccl" in setting.backend:
-        return setting.reduce(_dist.reduce_scatter, output, inputs)
-    return partial(_summed_reduce_scatter, output, inputs, setting)
+        return setting.reduce(output, inputs)
+    return _started(_summed_reduce_scatter, output, inputs, setting)
 
 
 def _summed_reduce_scatter(
@@ -179,39 +145,34 @@ def _summed_reduce_scatter(
     """gloo refuses uneven lists: reduce all of it, as gloo does for even ones, and keep a part."""
     flat = torch.cat(inputs)
     start = sum(t.numel() for t in inputs[: dist.get_rank(setting.group)])
-    op = reduce_op(setting.op)
-    work = _dist.all_reduce(flat, op=op, group=setting.group, async_op=True)
+    work = setting.reduce(flat, name="all_reduce").start()
     return Finished(work, lambda: output.copy_(flat[start : start + output.numel()]))
 
 
-def _all_to_all(views: list[torch.Tensor], setting: _Setting) -> Callable[[], Any]:
+def _all_to_all(views: list[torch.Tensor], setting: _Setting) -> Call:
     """Lists, splits or two flat tensors; gloo does lists that are uneven only with splits."""
     if len(views) == 2 and setting.name == "all_to_all_single":
-        return setting.call(_dist.all_to_all_single, views[0], views[1])
+        return setting.call(views[0], views[1])
     half = len(views) // 2
     outputs, inputs = views[:half], views[half:]
     if setting.name == "all_to_all" and (_even(views) or "nccl" in setting.backend):
-        return setting.call(_dist.all_to_all, outputs, inputs)
-    return partial(_split_all_to_all, outputs, inputs, setting)
+        return setting.call(outputs, inputs)
+    return _started(_split_all_to_all, outputs, inputs, setting)
 
 
 def _split_all_to_all(
     outputs: list[torch.Tensor], inputs: list[torch.Tensor], setting: _Setting
 ) -> Finished:
     received = outputs[0].new_empty(sum(t.numel() for t in outputs))
-    work = _dist.all_to_all_single(
-        received,
-        torch.cat(inputs),
-        [t.numel() for t in outputs],
-        [t.numel() for t in inputs],
-        group=setting.group,
-        async_op=True,
-    )
+    sizes = {
+        "output_split_sizes": [t.numel() for t in outputs],
+        "input_split_sizes": [t.numel() for t in inputs],
+    }
+    work = setting.call(received, torch.cat(inputs), name="all_to_all_single", **sizes).start()
 
     def unpack() -> None:
-        for output, part in zip(
-            outputs, torch.split(received, [t.numel() for t in outputs]), strict=True
-        ):
+        parts = torch.split(received, sizes["output_split_sizes"])
+        for output, part in zip(outputs, parts, strict=True):
             output.copy_(part)
 
     return Finished(work, unpack)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commlang.execute.contract_data import Tensors
-from commlang.execute.contract_evaluator import ContractEvaluator
+from commlang.execute.contract_evaluator import DataEvaluator
 from commlang.execute.contract_names import needs_final
 from commlang.expand.run import expand
 from commlang.syntax import ast
@@ -126,12 +126,12 @@ def check_definition(
     recording = expand(head, world, values, shapes=shapes)
     recording.definition = definition
     tensors = Tensors(recording.tensors, world, old, final)
-    evaluator = ContractEvaluator(recording, tensors)
+    evaluator = DataEvaluator(recording, tensors)
     with _deep_recursion():
         return [_check(evaluator, contract, rank) for contract in contracts]
 
 
-def _check(evaluator: ContractEvaluator, contract: ast.Ensure, rank: int) -> ContractResult:
+def _check(evaluator: DataEvaluator, contract: ast.Ensure, rank: int) -> ContractResult:
     source = evaluator.recording.definition.module.source
     text, where = source.excerpt(contract.span), source.where(contract.span)
     own = evaluator.root(old=False).narrow(np.array([rank], dtype=np.int64))

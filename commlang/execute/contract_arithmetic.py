@@ -41,9 +41,6 @@ _BINARY: dict[str, Callable[..., torch.Tensor]] = {
     "min": torch.minimum,
     "max": torch.maximum,
 }
-BINARY = (*_BINARY, "/")
-"""What two tensors, or a tensor and a number, can be combined with."""
-
 _COMPARE: dict[str, Callable[..., torch.Tensor]] = {
     "<": torch.lt,
     "<=": torch.le,

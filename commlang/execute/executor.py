@@ -12,7 +12,7 @@ import torch.distributed as dist
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.agreement import Agreement, first_line
-from commlang.execute.collectives import Call, bind_communication
+from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
+    from commlang.execute.calls import Call
     from commlang.plan import Plan
     from commlang.schedule import Action
 
@@ -70,8 +71,8 @@ class Executor:
         self.backend = backend_of(self.group, self.device)
         self.timeout = timeout if timeout is not None else timeout_of(self.group, self.device)
         self.externs = dict(externs or {})
-        self.position = memoryview(bytearray(8)).cast("q")
-        """`position[0]` is the number of the action that runs; a watchdog may put its own here."""
+        self.position: memoryview | None = None
+        """A watchdog's own: `position[0]` is then the number of the action that runs."""
         self.program = plan.program(self.rank)
         self._check_externs(stand_in)
         self.actions: list[Action] = linearise(self.program, self.rank, plan.program)
@@ -177,9 +178,13 @@ class Executor:
         position = self.position
         number = -1
         try:
-            for number, step in enumerate(self._steps):
-                position[0] = number
-                step()
+            if position is None:
+                for number, step in enumerate(self._steps):  # noqa: B007 (named in the error)
+                    step()
+            else:
+                for number, step in enumerate(self._steps):
+                    position[0] = number
+                    step()
         except BaseException as error:
             self._failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
             if not isinstance(error, Exception):
@@ -219,16 +224,20 @@ class Executor:
     def _step(self, action: Action) -> Step:
         works, row = self._works, action.row
         if action.act is Act.JOIN:
-            rows = action.rows
-            return lambda: self._join(rows)
+            return self._join(action.rows)
         if action.act is Act.BATCH:
             return self._batch(action.rows)
         if self.program.site_of(row).kind.is_local:
             return bind_local(self.program, row, self._memory, self.externs)
-        start = self._call(row).start
-        if action.act is Act.START:
-            return lambda: works.__setitem__(row, start())
-        return lambda: _finish(start())
+        call = self._call(row)
+        if action.act is Act.RUN:
+            return call.run
+        start = call.start
+
+        def issue() -> None:
+            works[row] = start()
+
+        return issue
 
     def _call(self, row: int) -> Call:
         assert self._communicators is not None
@@ -251,29 +260,61 @@ class Executor:
             first = next(row for row, call in calls if call.message is not None)
             starts = [(row, call.start) for row, call in calls if call.message is None]
             starts.insert(0, (first, lambda: _Batch(messages)))
-        return lambda: self._run_batch(starts, local)
+        return self._batch_step(starts, local)
 
-    def _run_batch(
+    def _batch_step(
         self, starts: list[tuple[int, Callable[[], Any]]], local: list[tuple[int, Step]]
-    ) -> None:
-        row, started = -1, list[Any]()
-        try:
-            for row, start in starts:  # noqa: B007 (named in the error)
-                started.append(start())
-            for row, step in local:  # noqa: B007
-                step()
-            for (row, _), work in zip(starts, started, strict=True):  # noqa: B007
-                _finish(work)
-        except BaseException:
-            self._failed_row = row
-            self._works.update(zip((row for row, _ in starts), started, strict=False))
-            raise
+    ) -> Step:
+        rows = [row for row, _ in (*starts, *local, *starts)]  # in the order in which they may fail
+        issue, steps = [start for _, start in starts], [step for _, step in local]
 
-    def _join(self, rows: tuple[int, ...]) -> None:
-        for row in rows:
-            self._failed_row = row
-            _finish(self._works.pop(row))
-        self._failed_row = None
+        def run() -> None:
+            works = list[Any]()
+            done = 0
+            try:
+                for start in issue:
+                    works.append(start())
+                done = len(works)
+                for step in steps:
+                    step()
+                    done += 1
+                for work in works:
+                    work.wait()
+                    done += 1
+            except BaseException:
+                self._failed_row = rows[max(done, len(works))]
+                self._works.update(zip(rows, works, strict=False))
+                raise
+
+        return run
+
+    def _join(self, rows: tuple[int, ...]) -> Step:
+        pop = self._works.pop
+        if len(rows) == 1:
+            return self._join_one(rows[0])
+
+        def join() -> None:
+            row = -1
+            try:
+                for row in rows:
+                    pop(row).wait()
+            except BaseException:
+                self._failed_row = row
+                raise
+
+        return join
+
+    def _join_one(self, row: int) -> Step:
+        pop = self._works.pop
+
+        def join() -> None:
+            try:
+                pop(row).wait()
+            except BaseException:
+                self._failed_row = row
+                raise
+
+        return join
 
     def describe(self, number: int) -> str:
         """The statement of an action, with its place: for diagnoses."""
@@ -298,11 +339,6 @@ class _Batch:
     def wait(self) -> None:
         for work in self.works:
             work.wait()
-
-
-def _finish(work: Any) -> None:
-    if work is not None:
-        work.wait()
 
 
 def _checked_group(plan: Plan, group: dist.ProcessGroup | int | None) -> dist.ProcessGroup:

@@ -39,7 +39,7 @@ def bind_local(
     views, arguments = memory.views(row), program.arguments_of(row)
     match site.kind:
         case Kind.COPY:
-            return partial(_copy, views[1], views[0])
+            return partial(views[1].copy_, views[0])
         case Kind.ACCUMULATE:
             assert site.op is not None
             return _accumulate(views[1], views[0], site.op.op)
@@ -51,10 +51,6 @@ def bind_local(
             return _compute(arguments, views)
         case _:
             return _extern(program, row, views, arguments, externs.get(site.name))
-
-
-def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
-    target.copy_(source)
 
 
 def _accumulate(target: torch.Tensor, source: torch.Tensor, op: ReduceOp) -> Work:

@@ -60,6 +60,7 @@ def measure(
     marks = [0.0] * (len(steps) + 1)
     timings, totals = _empty(executor), list[float]()
     settle = _settle(executor.device)
+    assert position is not None, "timed runs are watched"
     for turn in range(first, first + iterations):
         refill()
         settle()

@@ -57,8 +57,8 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
         context.position[0] = AFTER
         externs = {name: load_callable(target) for name, target in settings.externs}
         with Executor(plan, device=world.device, externs=externs, stand_in=True) as executor:
-            executor.position = context.position
-            result = _run(executor, plan, settings, world)
+            position = executor.position = context.position
+            result = _run(executor, plan, settings, world, position)
         return _collect(result, world)
 
 
@@ -74,11 +74,13 @@ def _device(settings: Settings, ranks: int) -> str:
     return "cuda" if settings.wants_cuda and torch.cuda.device_count() >= ranks else "cpu"
 
 
-def _run(executor: Executor, plan: Plan, settings: Settings, world: World) -> RankResult:
+def _run(
+    executor: Executor, plan: Plan, settings: Settings, world: World, position: memoryview
+) -> RankResult:
     data = Filler(plan, settings.seed, world.device)
 
     def initial(rank: int, name: str) -> torch.Tensor:
-        executor.position[0] += 1  # making data takes a while, and is progress
+        position[0] += 1  # making data takes a while, and is progress
         return data.initial(rank, name)
 
     entry = data.tensors(world.rank)

@@ -1,20 +1,20 @@
-"""What ties ranks together: the edges that a transport adds between program points.
+"""What ties ranks together: the edges between program points.
 
-An edge says that one row cannot end before another has started. A transport model is a choice
-of edges; `rendezvous` is the strictest that every real transport honours for posted operations:
-a message ends on both sides only after both have started, and a collective ends on a member only
-after all members have started.
+An edge says that one row cannot end before another has started. `rendezvous` ties what every real
+transport ties: a message ends on both sides only after both have started, and a collective ends on
+a member only after all members have started. `commlang.transports` builds its models on these: each
+says when operations start and end (the points), or adds edges of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from commlang.operations import Kind
-from commlang.program.sorting import is_sorted
+from commlang.program.sorting import is_sorted, stable_order
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
@@ -38,6 +38,10 @@ class Edges:
     effect: Array
 
 
+Part: TypeAlias = "tuple[Array, Array, Array, Array]"
+"""Some edges, as the columns of `Edges`; those that lead from or to -1 are dropped."""
+
+
 def rendezvous(
     program: Program,
     messages: Messages,
@@ -51,31 +55,55 @@ def rendezvous(
     With `rooted_meet` false, a rooted collective promises only the data dependence between root
     and leaf: what is still a cycle then hangs on every implementation.
     """
+    parts = [meetings(points, messages)]
+    parts += calls(program, collectives, points, rooted_meet=rooted_meet)
+    return tie(points, len(collectives.start) - 1, parts)
+
+
+def meetings(points: Points, messages: Messages) -> Part:
+    """Each end of a message ends after the other has started."""
     paired = np.flatnonzero(messages.partner >= 0)
-    parts = [_between(points, paired, messages.partner[paired])]
-    if len(collectives.start) > 1:
-        parts += _collective(program, collectives, points, rooted_meet)
+    return between(points, paired, messages.partner[paired])
+
+
+def calls(
+    program: Program, collectives: Collectives, points: Points, *, rooted_meet: bool = True
+) -> list[Part]:
+    """Collectives, each with a hub; those are numbered from `points.count`."""
+    if len(collectives.start) < 2:
+        return []
+    return _collective(program, collectives, points, rooted_meet)
+
+
+def tie(points: Points, hubs: int, parts: list[Part]) -> Edges:
+    """The edges of these parts and of the points, sorted by source."""
     source, target = points.edges
-    if len(source):
-        none = np.full(len(source), -1, dtype=np.int64)
-        parts.append((source, target, none, none))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    columns = [
+        np.concatenate(column) for column in zip(*parts, inside(source, target), strict=True)
+    ]
     keep = (columns[0] >= 0) & (columns[1] >= 0)
     if not keep.all():
         columns = [column[keep] for column in columns]
     if not is_sorted(columns[0]):
-        order = np.argsort(columns[0], kind="stable")
+        order = stable_order(columns[0])
         columns = [column[order] for column in columns]
-    return Edges(points.count + len(collectives.start) - 1, *columns)
+    return Edges(points.count + hubs, *columns)
 
 
-def _between(points: Points, cause: Array, effect: Array) -> tuple[Array, Array, Array, Array]:
+def inside(source: Array, target: Array) -> Part:
+    """Edges that keep order on one rank."""
+    none = np.full(len(source), -1, dtype=np.int64)
+    return source, target, none, none
+
+
+def between(points: Points, cause: Array, effect: Array) -> Part:
+    """Edges from the start of each `cause` to the end of each `effect`, both rows."""
     return points.start[cause], points.end[effect], cause, effect
 
 
 def _collective(
     program: Program, collectives: Collectives, points: Points, rooted_meet: bool
-) -> list[tuple[Array, Array, Array, Array]]:
+) -> list[Part]:
     """Members meet at a hub; members of a rooted collective only at its root, if so asked."""
     instance = np.repeat(np.arange(len(collectives.start) - 1), np.diff(collectives.start))
     row = collectives.row
@@ -99,5 +127,5 @@ def _collective(
     leaves, roots = row[leaf], root_of[instance[leaf]]
     inward = np.isin(program.kind[leaves], (Kind.REDUCE, Kind.GATHER))
     cause, effect = np.where(inward, leaves, roots), np.where(inward, roots, leaves)
-    parts.append(_between(points, cause, effect))
+    parts.append(between(points, cause, effect))
     return parts

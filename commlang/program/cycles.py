@@ -42,9 +42,7 @@ def find_cycle(points: Points, edges: Edges) -> list[int] | None:
     The cycle is one that a hanging run shows: every wait in it has begun.
     """
     graph = _graph(points, edges)
-    stuck = _peel(graph)
-    if stuck is None:
-        stuck = _never_reached(graph, edges)
+    stuck = _stuck(graph, edges)
     if not stuck.any():
         return None
     begun = _begun(graph, stuck, edges, points.count)
@@ -55,11 +53,21 @@ def find_cycle(points: Points, edges: Edges) -> list[int] | None:
     return begun[_short_cycle(narrow, stuck)].tolist()
 
 
+def has_cycle(points: Points, edges: Edges) -> bool:
+    """Whether there is a cycle, without looking for a short one."""
+    return bool(_stuck(_graph(points, edges), edges).any())
+
+
 def point_levels(points: Points, edges: Edges) -> Array:
     """Per point and hub, the length of the longest path to it; there must be no cycle."""
     levels = np.zeros(edges.count, dtype=np.int64)
     _peel(_graph(points, edges), levels)
     return levels
+
+
+def _stuck(graph: _Graph, edges: Edges) -> Array:
+    stuck = _peel(graph)
+    return _never_reached(graph, edges) if stuck is None else stuck
 
 
 def _graph(points: Points, edges: Edges) -> _Graph:

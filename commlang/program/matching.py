@@ -43,12 +43,18 @@ class Collectives:
     whole: Array
 
 
-def match_messages(program: Program) -> Messages:
-    """Match the i-th send with the i-th recv of each channel (group, source, destination, tag)."""
+def match_messages(program: Program, *, tagged: bool = True, lane: Array | None = None) -> Messages:
+    """Match the i-th send with the i-th recv of each channel (group, source, destination, tag).
+
+    If not `tagged`, tags are ignored; `lane` parts channels further, by a small number per row.
+    """
     send = np.flatnonzero(program.kind == Kind.SEND)
     recv = np.flatnonzero(program.kind == Kind.RECV)
-    channel_s = _channel(program, send, program.rank[send], program.peer[send])
-    channel_r = _channel(program, recv, program.peer[recv], program.rank[recv])
+    tag = program.tag if tagged else np.zeros_like(program.tag)
+    if lane is not None:
+        tag = tag.astype(np.int64) * (int(lane.max(initial=0)) + 1) + lane
+    channel_s = _channel(program, tag, send, program.rank[send], program.peer[send])
+    channel_r = _channel(program, tag, recv, program.peer[recv], program.rank[recv])
     order_s, order_r = stable_order(channel_s), stable_order(channel_r)
     send, recv = send[order_s], recv[order_r]
     channel_s, channel_r = channel_s[order_s], channel_r[order_r]
@@ -62,17 +68,15 @@ def match_messages(program: Program) -> Messages:
     return Messages(send, recv, partner, lone)
 
 
-def _channel(program: Program, rows: Array, source: Array, target: Array) -> Array:
-    tag = program.tag[rows]
+def _channel(program: Program, tags: Array, rows: Array, source: Array, target: Array) -> Array:
     columns = [
         (program.group[rows], len(program.groups.entries)),
         (target, program.world),
         (source, program.world),
     ]
-    if len(tag) and int(tag.max()):
-        columns.insert(1, (tag, int(program.tag.max()) + 1))
-    elif int(program.tag.max(initial=0)):
-        columns.insert(1, (np.zeros_like(tag), int(program.tag.max()) + 1))
+    bound = int(tags.max(initial=0)) + 1
+    if bound > 1:
+        columns.insert(1, (tags[rows], bound))
     return combine(columns)
 
 
@@ -106,3 +110,18 @@ def match_collectives(program: Program) -> Collectives:
     start = np.append(first, len(row))
     size = np.asarray(program.groups.size(group[first])) if len(row) else row
     return Collectives(row, start, group[first], turn[first], np.diff(start) == size)
+
+
+def all_meet(program: Program, messages: Messages, calls: Collectives) -> bool:
+    """Whether nothing waits for a counterpart that never comes, or is of another kind or root."""
+    return not len(messages.lone) and bool(calls.whole.all()) and agree(program, calls)
+
+
+def agree(program: Program, calls: Collectives) -> bool:
+    """Whether all calls that meet are of one kind and name one root."""
+    first = calls.row[calls.start[:-1]]
+    instance = np.repeat(np.arange(len(first)), np.diff(calls.start))
+    return all(
+        bool((column[calls.row] == column[first][instance]).all())
+        for column in (program.kind, program.peer)
+    )

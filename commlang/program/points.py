@@ -46,7 +46,7 @@ def find_points(program: Program, *, local: bool = False) -> Points:
     else:
         rows = np.flatnonzero((program.kind <= Kind.BARRIER) | (program.kind == Kind.WAIT))
     rank = program.rank[rows]
-    unit = _top_unit(program, rows)
+    unit = top_unit(program, rows)
     fresh = np.ones(len(rows), dtype=np.bool_)
     fresh[1:] = (unit[1:] != unit[:-1]) | (rank[1:] != rank[:-1])
     index = np.searchsorted(program.ranks, rank) if program.world != len(program.ranks) else rank
@@ -67,7 +67,7 @@ def find_points(program: Program, *, local: bool = False) -> Points:
     return Points(count, chained, start, end, last, edges, after)
 
 
-def _top_unit(program: Program, rows: Array) -> Array:
+def top_unit(program: Program, rows: Array) -> Array:
     """The key of the outermost construct around each row, or its own."""
     nest = program.nest[rows]
     current = nest

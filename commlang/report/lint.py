@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from commlang.diagnostics import Diagnostic, Label
     from commlang.verify import Outcome
+    from commlang.verify.sweep import Sweep
 
 VERSION = 1
 """Of the JSON form; it grows when a field changes its meaning or goes."""
@@ -20,6 +21,8 @@ VERSION = 1
 _BOLD, _RED, _YELLOW, _BLUE, _CYAN, _RESET = (
     f"\033[{code}m" for code in ("1", "1;31", "1;33", "34", "36", "0")
 )
+
+_TONES = {Severity.ERROR: _RED, Severity.WARNING: _YELLOW, Severity.ADVICE: _CYAN}
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -40,7 +43,7 @@ def render_finding(found: Diagnostic, *, colour: bool = False) -> str:
     if not colour:
         return text
     head, *lines = text.split("\n")
-    tone = _RED if found.severity is Severity.ERROR else _YELLOW
+    tone = _TONES[found.severity]
     mark, colon, message = head.partition(":")
     painted = [f"{tone}{mark}{_RESET}{_BOLD}{colon}{message}{_RESET}"]
     return "\n".join([*painted, *(_paint(line, tone) for line in lines)])
@@ -49,12 +52,14 @@ def render_finding(found: Diagnostic, *, colour: bool = False) -> str:
 def summary(outcome: Outcome) -> str:
     """`2 errors in 1 file (3 patterns checked)`, or what was checked without finding anything."""
     patterns = _count(outcome.patterns, "pattern")
+    ignored = f", {outcome.ignored:,} ignored" if outcome.ignored else ""
     if not outcome.findings:
-        return f"checked {patterns} in {_count(outcome.files, 'file')}: no findings"
+        return f"checked {patterns} in {_count(outcome.files, 'file')}: no findings{ignored}"
     counts = {severity: outcome.count(severity) for severity in Severity}
-    told = " and ".join(_count(n, str(severity)) for severity, n in counts.items() if n)
+    told = _listed([_told(n, severity) for severity, n in counts.items() if n])
     paths = {found.labels[0].source.path for found in outcome.findings if found.labels}
-    return f"{told} in {_count(max(1, len(paths)), 'file')} ({patterns} checked)"
+    hint = f"; see `commlang rule {outcome.findings[0].code}`"
+    return f"{told} in {_count(max(1, len(paths)), 'file')} ({patterns} checked{ignored}){hint}"
 
 
 def lint_json(outcome: Outcome) -> dict[str, Any]:
@@ -64,6 +69,9 @@ def lint_json(outcome: Outcome) -> dict[str, Any]:
     `end` (`line` and `column` after the last character; columns count characters from 1; all are
     None for a finding without a place), `labels` (all its places, the first one included),
     `notes`, `help`, and `extra`: `world` and `preset` where it was found, a deadlock's `cycle`.
+    Of many worlds, `extra` has all `worlds` of a finding and those `checked`, and the outcome has
+    `worlds`: for each pattern those `checked`, `not_applicable` and `undecided`, and whether
+    point-to-point `matching` is `proven` for all worlds, `open`, or there are `no messages`.
     """
     return {
         "version": VERSION,
@@ -73,9 +81,24 @@ def lint_json(outcome: Outcome) -> dict[str, Any]:
             "patterns": outcome.patterns,
             "errors": outcome.count(Severity.ERROR),
             "warnings": outcome.count(Severity.WARNING),
+            "advice": outcome.count(Severity.ADVICE),
+            "ignored": outcome.ignored,
         },
         "findings": [_finding(found) for found in outcome.findings],
         "notes": outcome.notes,
+        **({"worlds": [_sweep(swept) for swept in outcome.sweeps]} if outcome.sweeps else {}),
+    }
+
+
+def _sweep(swept: Sweep) -> dict[str, Any]:
+    refused = [{"worlds": list(r.worlds), "reason": r.reason} for r in swept.refused]
+    return {
+        "path": swept.definition.module.source.path,
+        "pattern": swept.definition.node.name,
+        "checked": list(swept.checked),
+        "not_applicable": refused,
+        "undecided": list(swept.undecided),
+        "matching": str(swept.matching),
     }
 
 
@@ -113,6 +136,16 @@ def _paint(line: str, tone: str) -> str:
     if body.startswith("= help:"):
         return f"{gutter}{_CYAN}= help:{_RESET}{body[7:]}"
     return line
+
+
+def _told(number: int, severity: Severity) -> str:
+    if severity is Severity.ADVICE:
+        return f"{_count(number, 'piece')} of advice"
+    return _count(number, str(severity))
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def _count(number: int, thing: str) -> str:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from commlang.verify.cases import Case, Choice, cases
 from commlang.verify.choose import choose_pattern, find_pattern
-from commlang.verify.lint import Outcome, lint_module, lint_source
+from commlang.verify.lint import Options, lint_module, lint_source
 from commlang.verify.locate import locate_source, split_target
+from commlang.verify.outcome import Outcome
 from commlang.verify.values import parse_settings, parse_value, preset_values
 from commlang.verify.worlds import default_world
 
 __all__ = [
     "Case",
     "Choice",
+    "Options",
     "Outcome",
     "cases",
     "choose_pattern",

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a user asks for: a number of ranks, parameters, a preset. All may be left open."""
+    """What a user asks for: a number of ranks, parameters, a preset. All may be left open.
+
+    Of several `worlds`, each is a case of its own (`sweep`).
+    """
 
     world: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     preset: str | None = None
+    worlds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,23 @@ def cases(
     chosen = choice.preset if choice.preset in presets(definition) else None
     if chosen is None:
         yield _case(definition, choice.world, values, None, named)
-    if chosen or not (values or choice.world):
-        for name in [chosen] if chosen else presets(definition):
-            world, given = preset_values(definition, name, choice.world)
-            yield _case(definition, world, {**given, **values}, name, named)
+    if chosen:
+        yield _preset(definition, chosen, choice.world, values, named)
+    elif not (values or choice.world):
+        yield from preset_cases(definition, named=named)
+
+
+def preset_cases(definition: Definition, *, named: bool = False) -> Iterator[Case | Unchecked]:
+    """A case for each preset; raises PatternError as `cases` does."""
+    for name in presets(definition):
+        yield _preset(definition, name, None, {}, named)
+
+
+def _preset(
+    definition: Definition, name: str, world: int | None, values: dict[str, Any], named: bool
+) -> Case | Unchecked:
+    world, given = preset_values(definition, name, world)
+    return _case(definition, world, {**given, **values}, name, named)
 
 
 def _case(

@@ -62,12 +62,12 @@ def _fault(definition: Definition, world: int, values: Mapping[str, Any]) -> Pat
     try:
         expand(definition, world, values, max_events=_PROBE)
     except PatternError as error:
-        if any(_about_world(d, definition) for d in error.diagnostics):
+        if any(about_world(d, definition) for d in error.diagnostics):
             return error
     return None
 
 
-def _about_world(found: Diagnostic, definition: Definition) -> bool:
+def about_world(found: Diagnostic, definition: Definition) -> bool:
     """Whether another world may do: a mesh, a `require`, or the arithmetic of a parameter."""
     if found.code in ("CL123", REQUIRED):
         return True

@@ -51,5 +51,6 @@ pattern one_f_one_b(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
             if last:
                 fill(dout, 1)              # the gradient of the loss itself
             backward(slot(m), dout, din, m)
-    if not first:
-        send(din, dst=ranks.prev)
+    parallel:                              # a batch, as its recv is: NCCL keeps the two apart
+        if not first:
+            send(din, dst=ranks.prev)

@@ -20,7 +20,7 @@ pattern training_step_3d(
     """
     require world == stages * replicas * shards, "the ranks must fill the cube"
     mesh pp = stages, dp = replicas, tp = shards
-    ensure grad == avg(old(grad) @ r for r in dp)
+    ensure grad == grad @ r for r in dp
     ensure act == act @ r for r in tp
     preset gpt_145b: world = 512, stages = 8, shards = 8, micro = 64, n = 2275M, b = 2Ki, h = 12Ki
 

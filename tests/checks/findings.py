@@ -1,9 +1,11 @@
 """Cases as data: `cases/*.txt` hold patterns, and below each what is said of it.
 
-A case is a text between `---` lines: an optional `# world N` line (else 4), statements (or whole
-patterns, one of them `main`), then its findings. A finding is `=> line:column CODE message`, then
-its further places as `@ line:column text`, its notes as `= note` and its help as `? help`; places
-count from the first line of the case. A case without `=>` must be sound.
+A case is a text between `---` lines: an optional `# world N` line (else 4), an optional line
+`# backend NAME`, perhaps with an init (else what every backend honours), one `# select CODES` (else
+what is told by default), statements (or whole patterns, one of them `main`), then its findings. A
+finding is `=> line:column CODE message`, then its further places as `@ line:column text`, its notes
+as `= note` and its help as `? help`; places count from the first line of the case. A case without
+`=>` must be sound.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commlang.checks import check_program
+from commlang.checks.selection import DEFAULT, Selection
 from commlang.errors import PatternError
 from commlang.program import build
 from commlang.resolve.modules import load_module
 from commlang.source import Source
+from commlang.transports import RENDEZVOUS, Backend, NcclInit, Target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +48,12 @@ def cases(folder: Path) -> list[object]:
 def told(text: str) -> list[str]:
     """What is said of a case, in the lines that a case file holds."""
     world = re.match(r"# world (\d+)\n", text)
+    named = re.search(r"^# backend (\w+)(?: (\w+))?$", text, re.MULTILINE)
+    target = RENDEZVOUS
+    if named:
+        target = Target(Backend(named[1]), NcclInit(named[2] or "lazy"))
+    chosen = re.search(r"^# select (\w+)$", text, re.MULTILINE)
+    selection = Selection(select=(chosen[1],), ignore=()) if chosen else DEFAULT
     above, indent = 0, 0
     if "pattern main" not in text:
         body = "".join(f"    {line}\n" for line in text.split("\n"))
@@ -51,7 +61,7 @@ def told(text: str) -> list[str]:
     definition = load_module(Source(text + "\n", "case.cl")).symbols["main"]
     try:
         program = build(definition, int(world[1]) if world else 4)
-        found = check_program(program)
+        found = check_program(program, target, selection)
     except PatternError as error:
         found = list(error.diagnostics)
     return [line for finding in found for line in _lines(finding, above, indent)]

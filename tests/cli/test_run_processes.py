@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,12 +124,6 @@ def finish(*processes: subprocess.Popen[str]) -> list[tuple[int, str, str]]:
     return ends
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 AT = "at `step(x)` (sum.cl:6:5)"
 WAITED = "  {ranks} waited for rank 1 at `all_reduce(x)` (sum.cl:7:5)"
 
@@ -193,27 +188,33 @@ def holds(out: str, ranks: int, hosts: str = "1 host") -> bool:
     return f"  {ranks} ranks on gloo, cpu, {hosts}" in out and "holds on every rank" in out
 
 
+def without_torch(err: str) -> list[str]:
+    """Less the warnings of native code, as that a store is gone before its last client is."""
+    native = re.compile(r"\[W\d{4} |Exception raised from |frame #\d+: |$")
+    return [line for line in err.splitlines() if not native.match(line)]
+
+
 def test_two_launchers_on_two_nodes(runs: Runs) -> None:
     port = free_port()
     argv = ("sum.cl", "--nnodes=2", f"--master-port={port}", "--nproc-per-node=2", "--iters=1")
     nodes = [runs.start(*COMMAND, *argv, f"--node-rank={node}") for node in range(2)]
     (code, out, err), (other_code, other_out, other_err) = finish(*nodes)
-    assert (code, err) == (0, "")
-    assert (other_code, other_out, other_err) == (0, "", "")
+    assert (code, without_torch(err)) == (0, [])
+    assert (other_code, other_out, without_torch(other_err)) == (0, "", [])
     assert holds(out, 4)
     runs.assert_nothing_left()
 
 
 def test_two_torchrun_agents(runs: Runs) -> None:
     port = free_port()
-    options = ("--nnodes=2", "--nproc-per-node=2", f"--master-port={port}")
+    options = ("--nnodes=2", "--nproc-per-node=1", f"--master-port={port}")
     nodes = [
         runs.start(*TORCHRUN, *options, f"--node-rank={node}", *COMMAND, "sum.cl", "--iters=1")
         for node in range(2)
     ]
     (code, out, err), (other_code, other_out, _) = finish(*nodes)
     assert (code, other_code, other_out) == (0, 0, ""), err
-    assert holds(out, 4)
+    assert holds(out, 2)
     runs.assert_nothing_left()
 
 
@@ -221,7 +222,7 @@ def slurm(rank: int, port: int) -> dict[str, str]:
     return {
         "SLURM_PROCID": str(rank),
         "SLURM_LOCALID": str(rank),
-        "SLURM_STEP_NUM_TASKS": "3",
+        "SLURM_STEP_NUM_TASKS": "2",
         "SLURM_STEP_NUM_NODES": "1",
         "SLURM_STEP_ID": "0",
         "SLURM_JOB_ID": "7",
@@ -234,9 +235,9 @@ def slurm(rank: int, port: int) -> dict[str, str]:
 def open_mpi(rank: int, port: int) -> dict[str, str]:
     return {
         "OMPI_COMM_WORLD_RANK": str(rank),
-        "OMPI_COMM_WORLD_SIZE": "3",
+        "OMPI_COMM_WORLD_SIZE": "2",
         "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
-        "OMPI_COMM_WORLD_LOCAL_SIZE": "3",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
@@ -248,12 +249,12 @@ def test_ranks_of_srun_and_mpirun(
 ) -> None:
     port = free_port()
     ranks = [
-        runs.start(*COMMAND, "sum.cl", "--iters=1", **launcher(rank, port)) for rank in range(3)
+        runs.start(*COMMAND, "sum.cl", "--iters=1", **launcher(rank, port)) for rank in range(2)
     ]
-    (first, *others) = finish(*ranks)
+    first, other = finish(*ranks)
     assert (first[0], first[2]) == (0, "")
-    assert holds(first[1], 3)
-    assert others == [(0, "", "")] * 2
+    assert holds(first[1], 2)
+    assert other == (0, "", "")
     runs.assert_nothing_left()
 
 

@@ -2,6 +2,8 @@
 # Source: https://github.com/pytorch/pytorch/issues/109401
 # world: 2
 # expect: clean
+# nccl: CL250 @ 11
+# nccl-eager: CL250 @ 11
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     if rank == 0:
         h0 = async send(x, dst=1)

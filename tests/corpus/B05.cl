@@ -2,6 +2,8 @@
 # Source: https://github.com/pytorch/PiPPy/issues/969
 # world: 3
 # expect: clean
+# nccl: CL252 @ 14
+# nccl-eager: CL252 @ 14
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     if rank == 0:
         parallel:

@@ -1,7 +1,8 @@
 # B13: Each rank sends on one stream and communicator and receives on another; streams give no promise of independent progress.
 # Source: https://github.com/NVIDIA/nccl/issues/783
 # world: 2
-# expect: CL201 @ 9
+# expect: CL201 @ 10
+# mpi: CL221 @ 10
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     group a = ranks
     group b = ranks

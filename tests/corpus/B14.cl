@@ -2,6 +2,8 @@
 # Source: https://github.com/NVIDIA/nccl/issues/584
 # world: 2
 # expect: clean
+# nccl: CL258 @ 11
+# nccl-eager: CL251 @ 11
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     group a = ranks
     group b = ranks

@@ -1,7 +1,8 @@
 # B18: Fixed order send-prev, recv-prev, send-next, recv-next on every middle stage, not grouped.
 # Source: https://github.com/NVIDIA/Megatron-LM/issues/5100
 # world: 4
-# expect: CL201 @ 7
+# expect: CL201 @ 8
+# mpi: CL221 @ 8
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     if rank == 0:
         send(x, dst=1)

@@ -2,6 +2,9 @@
 # Source: https://github.com/pytorch/pytorch/issues/175145
 # world: 2
 # expect: clean
+# nccl: CL251 @ 12
+# nccl-eager: CL251 @ 12
+# mpi: CL265 @ 12
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     group a = ranks
     group b = ranks

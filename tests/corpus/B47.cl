@@ -2,6 +2,8 @@
 # Source: https://github.com/ROCm/rccl/issues/2191
 # world: 2
 # expect: clean
+# nccl: CL257 @ 13
+# nccl-eager: CL257 @ 13
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     group a = ranks
     group b = ranks

@@ -2,6 +2,9 @@
 # Source: https://github.com/NVIDIA/nccl/issues/195
 # world: 2
 # expect: clean
+# nccl: CL251 @ 12
+# nccl-eager: CL251 @ 12
+# mpi: CL265 @ 12
 pattern main(x: float32[n], y: float32[n], z: float32[n], n = 8):
     group a = ranks
     group b = ranks

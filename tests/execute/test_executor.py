@@ -3,58 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import multiprocessing
 import re
-import socket
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.execute import executor_faults as faults
 from tests.execute import executor_work as work
+from tests.ports import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
-# One server imports torch once; each rank is forked from it, before it has any thread.
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch.distributed", "numpy", "pydantic", "lark"])
-DEADLINE_S = 100
 PARAMETERS = ["rank", "size", "path"]
-
-
-@pytest.fixture
-def ranks(tmp_path: Path) -> Callable[[Callable[..., Any], int], list[Any]]:
-    """Runs a scenario on so many ranks; returns what each of them returned."""
-
-    def run(scenario: Callable[..., Any], size: int) -> list[Any]:
-        pairs = [CONTEXT.Pipe(duplex=False) for _ in range(size)]
-        processes = [
-            CONTEXT.Process(target=work.main, args=(scenario, rank, size, tmp_path, sending))
-            for rank, (_, sending) in enumerate(pairs)
-        ]
-        deadline = time.monotonic() + DEADLINE_S
-        for process in processes:
-            process.start()
-        try:
-            return [_answer(receiving, deadline) for receiving, _ in pairs]
-        finally:
-            for process in processes:
-                process.join(max(0.0, deadline - time.monotonic()))
-                process.kill()  # ours, and over by now unless it hangs
-                process.join()
-
-    return run
-
-
-def _answer(receiving: Any, deadline: float) -> Any:
-    assert receiving.poll(max(0.0, deadline - time.monotonic())), "a rank hangs"
-    kind, value = receiving.recv()
-    assert kind == "ok", value
-    return value
 
 
 # ----------------------------------------------------------------- running
@@ -107,21 +67,8 @@ def test_an_executor_opens_again(ranks: Any) -> None:
 
 
 def test_ranks_meet_by_env_tcp_and_file(ranks: Any, tmp_path: Path) -> None:
-    (tmp_path / "port").write_text(str(free_ports()))
+    (tmp_path / "port").write_text(str(free_port(2)))
     assert ranks(work.ways, 2) == [[([4.0] * 4, False)] * 3] * 2
-
-
-def free_ports() -> int:
-    """A port that is free, and so is the next one."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
 
 
 def test_subgroups_take_backend_timeout_and_order_from_group_and_plan(ranks: Any) -> None:
@@ -161,7 +108,7 @@ def test_a_missing_rank_is_named_to_all_and_all_may_try_again(ranks: Any) -> Non
 def test_a_store_whose_process_has_ended_is_told_from_a_missing_rank(
     ranks: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "port").write_text(str(free_ports()))
+    (tmp_path / "port").write_text(str(free_port(2)))
     told = ranks(work.store_ends, 2)[1]
     assert told.startswith("rank 1 cannot reach the store in which the ranks meet (")
     assert told.endswith("); the process that serves it has probably ended")

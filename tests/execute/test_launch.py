@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ import pytest
 
 from commlang.errors import UsageError
 from commlang.execute.options import LaunchOptions, choose_start_method
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,12 +91,6 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def results(out: str) -> list[list[Any]]:
     return json.loads(out.splitlines()[-1])["results"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.parametrize(("method", "ranks"), [("auto", 3), ("spawn", 2)])
@@ -252,13 +246,20 @@ def test_a_node_that_meets_nobody_says_so(runs: Runs) -> None:
     runs.assert_nothing_left()
 
 
+def handles(pid: int, signum: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal, as a launcher has once it meets others."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (signum - 1) & 1)
+
+
 def test_ctrl_c_is_heard_while_a_node_waits_for_the_others(runs: Runs) -> None:
     options = {"nproc_per_node": 1, "nnodes": 2, "node_rank": 1, "master_port": free_port()}
     run = runs.start(options=options)
     deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline and not any(runs.directory.iterdir()):
+    while time.monotonic() < deadline and not handles(run.pid, signal.SIGTERM):
         time.sleep(0.05)
-    time.sleep(2)  # Into the native wait; an earlier signal is heard as well.
+    time.sleep(1)  # Into the native wait; an earlier signal is heard as well.
     run.send_signal(signal.SIGINT)
     code, _, err = finish(run)
     assert code == 128 + signal.SIGINT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -14,18 +13,13 @@ import torch.distributed as dist
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.environment import RankInfo
 from commlang.execute.world import choose_backend, choose_device, join, open_store
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ALONE = RankInfo(0, 1, 0, 1, "", "127.0.0.1", 0, "torchrun")
 CPU = torch.device("cpu")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.parametrize("way", ["env", "tcp", "file"])

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
 
 FOLDER = Path(__file__).parents[2] / "patterns"
-SMALL = {"n": 37, "h": 12, "b": 2, "ny": 5, "nx": 4, "s": 6}
-"""Sizes that most worlds do not divide, where a pattern has such parameters."""
+SMALL = {"n": 37, "h": 12, "b": 2, "ny": 5, "nx": 4, "s": 6, "p": 240}
+"""Sizes that most worlds do not divide, where a pattern has such parameters; `p` must."""
 
 
 def _definitions() -> list[object]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from commlang.checks import collectives, deadlock
+from commlang.checks import deadlock, implementation
 from commlang.checks.facts import Facts, gather_facts
 from commlang.program import Program, build, cycles
 from commlang.program.constraints import rendezvous
@@ -30,10 +30,10 @@ def test_a_pattern_hangs_in_the_machine_exactly_if_it_is_refused(random: Random)
     traffic = Traffic(random)
     program = _program(traffic.text, traffic.world)
     facts = gather_facts(program)
-    if any(d.code != "CL211" for d in collectives.check(facts)):
+    if any(fault.code != "CL211" for fault in facts.collective_faults):
         return  # wrong collectives meet; the machine does not model that
     strict, loose = Machine(program), Machine(program, loose=True)
-    codes = [d.code for d in deadlock.check(facts)]
+    codes = _codes(facts)
     met = not len(facts.messages.lone) and bool(facts.collectives.whole.all())
     assert strict.stuck == bool(codes or not met), traffic.text
     if met:
@@ -44,9 +44,13 @@ def test_a_pattern_hangs_in_the_machine_exactly_if_it_is_refused(random: Random)
             _every_wait_stands_still(facts, loose if codes == ["CL201"] else strict)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cycles, "_MAX_LEVELS", 0)  # decide by strong components instead
-        assert [d.code for d in deadlock.check(facts)] == codes, traffic.text
+        assert _codes(facts) == codes, traffic.text
         if codes and met:
             _every_wait_stands_still(facts, loose if codes == ["CL201"] else strict)
+
+
+def _codes(facts: Facts) -> list[str]:
+    return [d.code for rule in (deadlock, implementation) for d in rule.check(facts)]
 
 
 def _every_wait_stands_still(facts: Facts, machine: Machine) -> None:
@@ -80,9 +84,9 @@ def test_a_cycle_of_many_equal_edges_is_found_by_components_too(
         "        recv(y[i], src=ranks.prev)\n"
     )
     facts = gather_facts(_program(text, 2))
-    assert [d.code for d in deadlock.check(facts)] == ["CL201"]
+    assert _codes(facts) == ["CL201"]
     monkeypatch.setattr(cycles, "_MAX_LEVELS", 0)
-    assert [d.code for d in deadlock.check(facts)] == ["CL201"]
+    assert _codes(facts) == ["CL201"]
 
 
 def test_the_ring_is_the_one_that_a_run_shows() -> None:

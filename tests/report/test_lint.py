@@ -68,9 +68,12 @@ def test_summary() -> None:
     )
     outcome = Outcome(files=3, patterns=2)
     outcome.add([finding("a.cl"), finding("b.cl"), finding("a.cl")])
-    assert summary(outcome) == "2 errors in 2 files (2 patterns checked)"
+    assert summary(outcome) == "2 errors in 2 files (2 patterns checked); see `commlang rule CL001`"
     outcome.add([finding("c.cl", Severity.WARNING)])
-    assert summary(outcome) == "2 errors and 1 warning in 3 files (2 patterns checked)"
+    assert (
+        summary(outcome)
+        == "2 errors and 1 warning in 3 files (2 patterns checked); see `commlang rule CL001`"
+    )
 
 
 def test_finding_without_a_place() -> None:
@@ -92,4 +95,4 @@ def test_finding_without_a_place() -> None:
             "extra": {},
         }
     ]
-    assert summary(outcome) == "1 error in 1 file (0 patterns checked)"
+    assert summary(outcome) == "1 error in 1 file (0 patterns checked); see `commlang rule CL121`"

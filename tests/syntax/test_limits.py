@@ -108,7 +108,8 @@ def test_what_a_person_may_write_is_within_the_bounds() -> None:
     deep = body("let v = " + "(" * (MAX_DEPTH // 2) + "a" + ")" * (MAX_DEPTH // 2))
     wide = body("let v = " + " and ".join(["f(a)"] * 5000))
     for text in (deep, wide, body("let v = [" + "1, " * 5000 + "]")):
-        assert format_source(Source(format_source(Source(text)))) == format_source(Source(text))
+        formatted = format_source(Source(text))
+        assert format_source(Source(formatted)) == formatted
 
 
 def test_a_refusal_is_no_traceback() -> None:

@@ -1,0 +1,171 @@
+"""What an operation costs the host: a plan against the calls that a person writes.
+
+    python benchmarks/host.py > benchmarks/host.txt
+
+torch's `fake` backend moves nothing, so what is left is the host's own work: Python, checks,
+options, the dispatcher. A case is one statement, run many times by an Executor that is bound once
+(`_run`, as `Executor.run` does it after its check of the tensors) and by the functions of
+torch.distributed in a loop. Both take turns in random order, an A/A series of the hand-written
+form beside them; a figure is the median of the rounds, a ratio the median of the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import random
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+import commlang
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WORLD = 4
+REPEATS = 200
+"""Operations in one round."""
+ROUNDS = 200
+_dist: Any = dist
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement, the same by hand, and how many operations one of them is."""
+
+    name: str
+    body: str
+    hand: Callable[[dict[str, torch.Tensor]], None]
+    limit: float
+
+
+def _batch(t: dict[str, torch.Tensor]) -> None:
+    messages = [dist.P2POp(dist.isend, t["x"], 1), dist.P2POp(dist.irecv, t["y"], 3)]
+    for work in dist.batch_isend_irecv(messages):
+        work.wait()
+
+
+def _isend(t: dict[str, torch.Tensor]) -> None:
+    work = dist.isend(t["x"], 1)
+    assert work is not None
+    work.wait()
+
+
+def _async(t: dict[str, torch.Tensor]) -> None:
+    _dist.all_reduce(t["x"], async_op=True).wait()
+
+
+CASES = [
+    Case("all_reduce", "all_reduce(x)", lambda t: _dist.all_reduce(t["x"]), 0.5),
+    Case("all_reduce, async", "h = async all_reduce(x)\nwait(h)", _async, 0.5),
+    Case("broadcast", "broadcast(x, src=0)", lambda t: _dist.broadcast(t["x"], 0), 0.5),
+    Case("reduce", "reduce(x, dst=0)", lambda t: _dist.reduce(t["x"], 0), 0.5),
+    Case(
+        "all_gather_into_tensor",
+        "all_gather_into_tensor(z, x)",
+        lambda t: _dist.all_gather_single(t["z"], t["x"]),
+        0.5,
+    ),
+    Case(
+        "reduce_scatter_tensor",
+        "reduce_scatter_tensor(x, z)",
+        lambda t: _dist.reduce_scatter_single(t["x"], t["z"]),
+        0.5,
+    ),
+    Case(
+        "all_to_all_single",
+        "all_to_all_single(z, v)",
+        lambda t: _dist.all_to_all_single(t["z"], t["v"]),
+        0.5,
+    ),
+    Case(
+        "all_gather (list)",
+        "all_gather(z.chunks(world), x)",
+        lambda t: _dist.all_gather(list(t["z"].chunk(WORLD)), t["x"]),
+        0.5,
+    ),
+    Case("isend, wait", "h = async send(x, dst=1)\nwait(h)", _isend, 0.6),
+    Case("batch of isend, irecv", "parallel:\n    send(x, dst=1)\n    recv(y, src=3)", _batch, 0.6),
+    Case("copy", "x -> y", lambda t: cast("None", t["y"].copy_(t["x"])), 1.0),
+]
+
+
+def plan_of(case: Case, repeats: int) -> commlang.Plan:
+    """The statement, `repeats` times, on rank 0 of 4. Others do what rank 0 needs to be sound."""
+    lines = "\n".join(f"        {line}" for line in case.body.split("\n"))
+    lines = lines.replace("dst=1", "dst=ranks.next").replace("src=3", "src=ranks.prev")
+    text = (
+        "pattern main(x: float32[n], y: float32[n], z: float32[4 * n], v: float32[4 * n], n = 8):\n"
+        f"    for i in range({repeats}):\n{lines}\n"
+    )
+    if "async send" in case.body:
+        text += f"    for i in range({repeats}):\n        recv(y, src=ranks.prev)\n"
+        text = text.replace("wait(h)", "").replace("h = async", "h[i] = async") + "    wait(h)\n"
+    return commlang.loads(text).plan(world=WORLD)
+
+
+def measure(case: Case) -> tuple[float, float, float, float]:
+    """Microseconds per operation by hand and planned, the ratio, and the A/A ratio."""
+    tensors = {"x": torch.ones(8), "y": torch.ones(8)}
+    tensors |= {"z": torch.ones(8 * WORLD), "v": torch.ones(8 * WORLD)}
+    executor = commlang.Executor(plan_of(case, REPEATS))
+    hand = case.hand
+
+    def by_hand() -> float:
+        start = time.perf_counter()
+        for _ in range(REPEATS):
+            hand(tensors)
+        return (time.perf_counter() - start) / REPEATS
+
+    with executor:
+        executor.run(**tensors)
+        sends = "async send" in case.body
+
+        def planned() -> float:
+            start = time.perf_counter()
+            executor._run()  # pyright: ignore[reportPrivateUsage]
+            taken = (time.perf_counter() - start) / REPEATS
+            return taken / 2 if sends else taken  # its receives are the same kind of work
+
+        series = {"hand": list[float](), "again": list[float](), "plan": list[float]()}
+        ways = {"hand": by_hand, "again": by_hand, "plan": planned}
+        gc.disable()
+        for _ in range(ROUNDS):
+            for way in random.sample(list(ways), len(ways)):
+                series[way].append(ways[way]())
+        gc.enable()
+    ratio = statistics.median(p / h for p, h in zip(series["plan"], series["hand"], strict=True))
+    alike = statistics.median(a / h for a, h in zip(series["again"], series["hand"], strict=True))
+    middle = {way: statistics.median(values) * 1e6 for way, values in series.items()}
+    return middle["hand"], middle["plan"], ratio, alike
+
+
+def main() -> None:
+    random.seed(0)
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=WORLD)
+    print(f"# torch {torch.__version__}, Python {platform.python_version()}, {os.cpu_count()} CPUs")
+    print(f"# microseconds per operation, medians of {ROUNDS} rounds of {REPEATS}")
+    print(f"{'operation':<24} {'by hand':>8} {'planned':>8} {'ratio':>6} {'A/A':>6} {'limit':>6}")
+    late: list[str] = []
+    for case in CASES:
+        hand, plan, ratio, alike = measure(case)
+        print(
+            f"{case.name:<24} {hand:8.2f} {plan:8.2f} {ratio:6.2f} {alike:6.2f} {case.limit:6.2f}"
+        )
+        if ratio > case.limit:
+            late.append(case.name)
+    dist.destroy_process_group()
+    print(f"# above the limit: {', '.join(late) or 'none'}")
+    sys.exit(bool(late))
+
+
+if __name__ == "__main__":
+    main()

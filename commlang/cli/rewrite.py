@@ -1,0 +1,60 @@
+"""Changing a file that the user keeps: in one step, or only shown."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commlang.errors import UsageError
+
+if TYPE_CHECKING:
+    from commlang.source import Source
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Put new contents in place of a file's in one step, so that no failure can destroy it."""
+    target = Path(path).resolve()  # a link stays a link
+    if not os.access(target, os.W_OK):
+        raise UsageError(f"cannot write {path}: it is read-only")
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=target.parent, prefix=f".{target.name}.", delete=False
+        ) as stream:
+            temporary = Path(stream.name)
+            stream.write(data)
+            stream.flush()
+            os.fchmod(stream.fileno(), target.stat().st_mode & 0o7777)
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {reason(error)}") from None
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def show_diff(source: Source, text: str, word: str, *, same: bool) -> None:
+    """Print how a text differs from its source; `word` says what it is, as in `formatted`.
+
+    `same` tells that not even line endings or a byte order mark would change.
+    """
+    from difflib import unified_diff
+
+    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
+    lines = list(unified_diff(before, after, source.path, f"{source.path} ({word})"))
+    if not lines and not same:
+        click.echo(f"{source.path}: only its line endings or its byte order mark would change")
+    for line in lines:
+        click.echo(line, nl=False)
+        if not line.endswith("\n"):
+            click.echo("\n\\ No newline at end of file")
+
+
+def reason(error: OSError | ValueError) -> str:
+    """What the system says of a failure."""
+    return getattr(error, "strerror", None) or str(error)
