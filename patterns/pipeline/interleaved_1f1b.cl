@@ -17,8 +17,8 @@ pattern interleaved_1f1b(x: bfloat16[micro, b, h], micro = 2 * world, v = 2, b =
 
     Chunk c of rank r is stage c * world + r. The bubble is v times smaller than that of 1F1B, and
     v times as many messages of b h elements pay for it. Step k of a rank is one chunk of one
-    micro-batch. Sends are posted beside the receives, which gloo and MPI run side by side; NCCL,
-    which runs them in the order of issue, hangs.
+    micro-batch, then an exchange of activations and one of gradients. A result is received when
+    it is sent: rank 0 takes what goes round to it world - 1 steps before the chunk that needs it.
     Source: Narayanan and others, Efficient large-scale language model training on GPU clusters
     using Megatron-LM, SC 2021.
     """
@@ -41,27 +41,40 @@ pattern interleaved_1f1b(x: bfloat16[micro, b, h], micro = 2 * world, v = 2, b =
     temp din: bfloat16[v, micro, b, h]
     temp dout: bfloat16[v, micro, b, h]
 
-    # With two ranks, activations and gradients share their channels: the tags tell them apart.
+    # Forwards reach the next rank one step later, from the last rank to rank 0 world - 1 earlier;
+    # backwards likewise, the other way. With two ranks the tags tell the two apart.
+    parallel:
+        if rank > 0:
+            recv(act[0, 0], src=ranks.prev, tag=0)
     for k in range(warm + steps):
+        let j = k - warm             # the backward of this step
         if k < steps:
             let c = chunk(k)
             let m = batch(k)
             if first(c):
                 x[m] -> act[c, m]
-            else:
-                recv(act[c, m], src=ranks.prev, tag=0)
             forward(act[c, m], out[c, m], c, m)
-            if not last(c):
-                down[k] = async send(out[c, m], dst=ranks.next, tag=0)  # commlang: ignore[CL250] runs beside the recvs on gloo and MPI, not on NCCL
-        if k >= warm:
-            let c = back(k - warm)
-            let m = batch(k - warm)
+        if j >= 0:
+            let c = back(j)
+            let m = batch(j)
             if last(c):
                 fill(dout[c, m], 1)  # the gradient of the loss itself
-            else:
-                recv(dout[c, m], src=ranks.next, tag=1)
             backward(act[c, m], dout[c, m], din[c, m], c, m)
-            if not first(c):
-                up[k] = async send(din[c, m], dst=ranks.prev, tag=1)
-    wait(down)
-    wait(up)
+        let fwd = k + 1 if rank > 0 else k - (world - 1)          # the forward that comes in
+        let bwd = j + 1 if rank < world - 1 else j - (world - 1)  # the backward
+        parallel:
+            if k < steps and not last(chunk(k)):
+                send(out[chunk(k), batch(k)], dst=ranks.next, tag=0)
+            if 0 <= fwd and fwd < steps:
+                if rank > 0:
+                    recv(act[chunk(fwd), batch(fwd)], src=ranks.prev, tag=0)
+                elif chunk(fwd) < v - 1:
+                    recv(act[chunk(fwd) + 1, batch(fwd)], src=ranks.prev, tag=0)
+        parallel:
+            if j >= 0 and not first(back(j)):
+                send(din[back(j), batch(j)], dst=ranks.prev, tag=1)
+            if 0 <= bwd and bwd < steps:
+                if rank < world - 1:
+                    recv(dout[back(bwd), batch(bwd)], src=ranks.next, tag=1)
+                elif back(bwd) > 0:
+                    recv(dout[back(bwd) - 1, batch(bwd)], src=ranks.next, tag=1)

@@ -88,20 +88,24 @@ BLIND = {
 """Patterns without an `ensure`, and why."""
 
 
-def foreign_part(plan: Plan, rank: int, index: tuple[int, ...]) -> bool:
+def foreign_part(plan: Plan, rank: int, tensor: str, index: tuple[int, ...]) -> bool:
     """Whether an element of a vector lies outside of the part that is the rank's."""
     least, longer = divmod(plan.parameters["n"], plan.world)
     start = rank * least + min(rank, longer)
     return not start <= index[0] < start + least + (rank < longer)
 
 
-SILENT: dict[str, Callable[[Plan, int, tuple[int, ...]], bool]] = {
-    "gather": lambda plan, rank, index: rank != 0,
-    "reduce": lambda plan, rank, index: rank != 0,
-    "binomial_reduce": lambda plan, rank, index: rank != 0,
+SILENT: dict[str, Callable[[Plan, int, str, tuple[int, ...]], bool]] = {
+    "gather": lambda plan, rank, tensor, index: rank != 0,
+    "reduce": lambda plan, rank, tensor, index: rank != 0,
+    "binomial_reduce": lambda plan, rank, tensor, index: rank != 0,
+    "training_step_3d": lambda plan, rank, tensor, index: (
+        tensor == "grad" and plan.parameters["replicas"] == 1
+    ),
     "zero1_step": foreign_part,
 }
-"""Elements (plan, rank, index) of which a contract says nothing, as those beside the root's."""
+"""Elements (plan, rank, tensor, index) of which a contract says nothing, as those beside the
+root's and those that are nobody else's."""
 
 AGREEMENT = {"tensor_parallel_layer": 1, "zero1_step": 1}
 """Contracts that say only that all ranks have rank 0's values: if those are wrong, all others are
@@ -172,7 +176,7 @@ def name_is(node: ast.Node, name: str) -> bool:
 def spots(plan: Plan, chosen: random.Random) -> list[tuple[int, str, int]]:
     """Elements for a contract to find wrong: (rank, tensor, element)."""
     name, program = name_of(plan.definition), plan.program()
-    silent = SILENT.get(name, lambda plan, rank, index: False)
+    silent = SILENT.get(name, lambda plan, rank, tensor, index: False)
     found: list[tuple[int, str, int]] = []
     names = promised(plan.definition)
     while names and len(found) < SPOTS:
@@ -181,7 +185,7 @@ def spots(plan: Plan, chosen: random.Random) -> list[tuple[int, str, int]]:
         shape = tuple(int(d) for d in take(program.tensors[tensor], rank).shape)
         if prod(shape):
             index = tuple(chosen.randrange(d) for d in shape)
-            if not silent(plan, rank, index):
+            if not silent(plan, rank, tensor, index):
                 found.append((rank, tensor, flat(index, shape)))
     return found
 
