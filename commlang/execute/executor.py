@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -22,6 +23,7 @@ from commlang.syntax import ast
 from commlang.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
     from types import TracebackType
 
@@ -254,13 +256,25 @@ class Executor:
                 local.append((row, step))
             else:
                 calls.append((row, self._call(row)))
-        messages = [call.message for _, call in calls if call.message is not None]
         starts = [(row, call.start) for row, call in calls]
-        if messages and "nccl" in self.backend:  # one launch, as NCCL needs for crossing messages
-            first = next(row for row, call in calls if call.message is not None)
-            starts = [(row, call.start) for row, call in calls if call.message is None]
-            starts.insert(0, (first, lambda: _Batch(messages)))
+        if "nccl" in self.backend:
+            alone = [(row, call.start) for row, call in calls if call.message is None]
+            starts = [*self._launches(calls), *alone]
         return self._batch_step(starts, local)
+
+    def _launches(self, calls: list[tuple[int, Call]]) -> Iterator[tuple[int, Callable[[], Any]]]:
+        """One launch per group for its messages, as NCCL needs for those that cross.
+
+        `batch_isend_irecv` makes one of those on its first message's group only. All ranks take
+        their groups in the order of the groups' numbers, so that no two wait for each other.
+        """
+        messages: dict[int, list[tuple[int, dist.P2POp]]] = {}
+        for row, call in calls:
+            if call.message is not None:
+                number = int(self.program.group[row])
+                messages.setdefault(number, []).append((row, call.message))
+        for _, batch in sorted(messages.items()):
+            yield batch[0][0], partial(_Batch, [message for _, message in batch])
 
     def _batch_step(
         self, starts: list[tuple[int, Callable[[], Any]]], local: list[tuple[int, Step]]

@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -149,6 +150,35 @@ def by_hand(rank: int, size: int) -> list[float]:
     for work in works:
         work.wait()
     return (x + y).tolist()
+
+
+CROSS = """
+pattern cross(x: float32[2], y: float32[2], z: float32[2]):
+    mesh dp = 2, tp = world // 2
+    parallel:
+        send(x, dst=tp.next, group=tp)
+        send(x, dst=dp.next, group=dp)
+        recv(y, src=dp.prev, group=dp)
+        recv(z, src=tp.prev, group=tp)
+"""
+
+
+def launches(rank: int, size: int, path: Path) -> list[Any]:
+    """What a `parallel:` hands to batch_isend_irecv, issued as for NCCL, and what it receives."""
+    plan = commlang.loads(CROSS).plan(world=size)
+    batches: list[list[tuple[str, list[int]]]] = []
+    real = dist.batch_isend_irecv
+
+    def noted(messages: list[dist.P2POp]) -> list[Any]:
+        told = [(op.op.__name__, dist.get_process_group_ranks(op.group)) for op in messages]
+        batches.append(told)
+        return real(messages)
+
+    with joined(rank, size, path), mock.patch.object(dist, "batch_isend_irecv", noted):
+        with Executor(plan) as ex:
+            ex.backend = "nccl"
+            found = ex.run(x=torch.full((2,), float(rank)))
+        return [batches, found["y"].tolist(), found["z"].tolist()]
 
 
 def edges(rank: int, size: int, path: Path) -> list[Any]:

@@ -29,6 +29,17 @@ def test_a_plan_runs_on_the_callers_tensors(ranks: Any) -> None:
         assert found == [[float(value)] * 8 for value in values]
 
 
+def test_messages_of_several_groups_are_a_batch_for_each_in_the_order_of_groups(ranks: Any) -> None:
+    for rank, (batches, y, z) in enumerate(ranks(work.launches, 4)):
+        row, column = [rank // 2 * 2, rank // 2 * 2 + 1], [rank % 2, rank % 2 + 2]
+        assert batches == [
+            [("isend", column), ("irecv", column)],
+            [("isend", row), ("irecv", row)],
+        ]
+        assert y == [float((rank + 2) % 4)] * 2
+        assert z == [float(rank ^ 1)] * 2
+
+
 def test_empty_tensors_scalars_and_all_dtypes_of_gloo(ranks: Any) -> None:
     for found in ranks(work.edges, 2):
         assert len(found) == 22
