@@ -154,8 +154,11 @@ def _config(
     from commlang.execute.meeting import LogsAfterMeeting
 
     backend, endpoint, configs = options.rendezvous()
+    rendezvous.register()
     if options.is_local:
-        backend, endpoint = rendezvous.register(), "127.0.0.1"
+        backend, endpoint = rendezvous.LOCAL, "127.0.0.1"
+    elif backend == "static":
+        backend = rendezvous.STATIC
     return LaunchConfig(
         min_nodes=options.nodes,
         max_nodes=options.nodes,
