@@ -3,3 +3,6 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+
+TORCH = "2.13"
+"""The release of torch that commlang is made for, and measured with."""

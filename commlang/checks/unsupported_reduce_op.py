@@ -21,7 +21,7 @@ from commlang.checks.refusals import refused
 from commlang.checks.rule import Rule
 from commlang.diagnostics import Diagnostic, Severity
 from commlang.operations import Kind, ReduceOp
-from commlang.transports.support import Aspect, ops_of
+from commlang.transports.support import Aspect, backings, ops_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +38,12 @@ RULE = Rule(
         """\
 # backend: gloo
 pattern main(x: int32[n], n = 8):
+    all_reduce(x, op=avg)  # CL262
+""",
+        """\
+# backend: gloo
+# torch: 2.7
+pattern main(x: float32[n], n = 8):
     all_reduce(x, op=avg)  # CL262
 """,
         """\
@@ -80,7 +86,12 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         message = f"{found.lacks} `{op}` of {site.dtype} for {what}"
         notes = (found.why,)
         if found.who:
-            known = ops_of(found.backends[0], found.operation, site.dtype.name)
+            asked = found.backends[0], found.operation, site.dtype.name
+            known = ops_of(*asked, facts.target.torch)
+            if op not in known and op in ops_of(*asked):
+                release = ".".join(map(str, backings()[found.backends[0]].since[op]))
+                message += f" in torch {facts.target.torch}"
+                notes = (f"{found.who} has it since torch {release}; before, it may sum silently",)
             notes += (f"on {site.dtype} it has {', '.join(known) or 'none'}",)
         hint = _hint(found, op, site.dtype)
         yield Diagnostic(RULE.code, message, (facts.label(found.row),), notes, hint)

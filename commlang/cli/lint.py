@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from commlang.cli.files import expand_folders, paths_argument
 from commlang.cli.guard import say
 from commlang.cli.worlds import progress_line, worlds
 from commlang.errors import UsageError
+from commlang.version import TORCH
 
 if TYPE_CHECKING:
     from commlang.verify import Options, Outcome
@@ -28,6 +30,13 @@ def size(text: str) -> int:
     if unit or not isinstance(value, int) or not 1 <= value < 1 << 62:
         raise click.BadParameter(f"`{text}` is not a whole number from 1 up")
     return value
+
+
+def release(text: str) -> str:
+    """A release of torch, as in `2.13`."""
+    if not re.fullmatch(r"\d{1,4}\.\d{1,4}(\.\d{1,4})?", text):
+        raise click.BadParameter(f"`{text}` is not a release such as {TORCH}")
+    return text
 
 
 @click.command("lint")
@@ -62,6 +71,21 @@ def size(text: str) -> int:
     help="When NCCL makes its communicators: at first use, or at once (`device_id=` is given).",
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where the tensors are.")
+@click.option(
+    "--ranks-per-node",
+    type=size,
+    metavar="N",
+    help="The ranks of a node, for advice on what crosses between nodes.",
+)
+@click.option(
+    "--torch",
+    "torch_release",
+    type=release,
+    default=TORCH,
+    show_default=True,
+    metavar="X.Y",
+    help="The release of torch that is to run it.",
+)
 @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: `CL201,CL23`.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Leave these rules out.")
 @click.option("--advice", is_flag=True, help="Give advice on speed too (CL4).")
@@ -123,7 +147,13 @@ def _options(given: dict[str, Any]) -> Options:
     world, several = (several[0], ()) if len(several) == 1 else (None, several)
     return Options(
         choice=Choice(world, parse_settings(given["settings"]), given["preset"], several),
-        target=make_target(given["backend"], given["nccl_init"], given["device"]),
+        target=make_target(
+            given["backend"],
+            given["nccl_init"],
+            given["device"],
+            given["ranks_per_node"],
+            given["torch_release"],
+        ),
         selection=make_selection(given["select"], given["ignore"], given["advice"]),
         strict=given["strict"],
         max_events=given["max_events"],

@@ -30,11 +30,18 @@ def make_selection(select: Sequence[str], ignore: Sequence[str], advice: bool) -
     return Selection((*chosen, *([ADVICE] if advice else [])), left_out)
 
 
-def make_target(backend: str | None, nccl_init: str, device: str | None) -> Target:
+def make_target(
+    backend: str | None,
+    nccl_init: str,
+    device: str | None,
+    ranks_per_node: int | None,
+    torch_release: str,
+) -> Target:
     """Where the patterns are to run; without a backend, wherever they may."""
     from commlang.transports import Backend, NcclInit, Target
 
-    return Target(Backend(backend) if backend else None, NcclInit(nccl_init), device)
+    chosen = Backend(backend) if backend else None
+    return Target(chosen, NcclInit(nccl_init), device, ranks_per_node, torch_release)
 
 
 def _codes(texts: Sequence[str], option: str) -> tuple[str, ...]:

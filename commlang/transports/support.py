@@ -6,13 +6,13 @@ it has one. "torch" stands in for a backend where the work is local: copy, accum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from commlang.transports.target import TORCH
+from commlang.records import record
+from commlang.version import TORCH
 
 TABLE = Path(__file__).with_name("support.toml")
 LOCAL = "torch"
@@ -37,7 +37,7 @@ class Aspect(StrEnum):
     DEVICE = "device"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Backing:
     """What a backend can do: in general, and for the operations that differ."""
 
@@ -107,10 +107,12 @@ def dtypes_of(backend: str, operation: str, op: str | None = None) -> frozenset[
     return backing.dtypes & backing.reduce.get(op, frozenset()) if op else backing.dtypes
 
 
-def ops_of(backend: str, operation: str, dtype: str) -> list[str]:
+def ops_of(backend: str, operation: str, dtype: str, torch_version: str = TORCH) -> list[str]:
     """The reduce ops with which a backend does an operation on a dtype."""
-    backing = backings()[backend].of(operation)
-    return [op for op, dtypes in backing.reduce.items() if dtype in dtypes & backing.dtypes]
+    backing, since = backings()[backend].of(operation), backings()[backend].since
+    version = _version(torch_version)
+    known = [op for op in backing.reduce if version >= since.get(op, ())]
+    return [op for op in known if dtype in backing.reduce[op] & backing.dtypes]
 
 
 @cache

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
-TORCH = "2.13"
-"""The release of torch that commlang is made for, and measured with."""
+from commlang.records import record
+from commlang.version import TORCH
 
 
 class Backend(StrEnum):
@@ -25,7 +24,7 @@ class NcclInit(StrEnum):
     EAGER = "eager"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """A backend, or None for whoever has not chosen one yet.
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from commlang.checks.selection import Selection
 from commlang.source import Source
 from commlang.transports import Backend, NcclInit, Target
-from commlang.transports.target import TORCH
 from commlang.verify import Choice, Options, lint_source
+from commlang.version import TORCH
 
 HEADER = re.compile(r"# (world|backend|nccl-init|device|torch|ranks-per-node|pattern): (\S+)$")
 MARK = re.compile(r"  # (CL\d{3})$")

@@ -12,6 +12,7 @@ from commlang.checks.selection import Selection
 from commlang.cli.lint_options import make_selection, make_target
 from commlang.errors import UsageError
 from commlang.transports import Backend, NcclInit, Target
+from commlang.version import TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,9 +82,37 @@ def test_unknown_code(text: str, message: str) -> None:
 
 
 def test_target() -> None:
-    assert make_target(None, "lazy", None) == Target()
-    target = Target(Backend.NCCL, NcclInit.EAGER, "cuda")
-    assert make_target("nccl", "eager", "cuda") == target
+    assert make_target(None, "lazy", None, None, TORCH) == Target()
+    target = Target(Backend.NCCL, NcclInit.EAGER, "cuda", 8, "2.7")
+    assert make_target("nccl", "eager", "cuda", 8, "2.7") == target
+
+
+def test_nodes_and_the_release_of_torch_are_told(cli: Cli, folder: Path) -> None:
+    (folder / "a.cl").write_text("pattern main(x: float32[8Mi]):\n    all_reduce(x, op=avg)\n")
+    lint = ("lint", "a.cl", "--advice", "--output-format", "json")
+    assert codes(cli(*lint)) == []
+    assert codes(cli(*lint, "--ranks-per-node", "2")) == ["CL411"]
+    assert codes(cli(*lint, "--backend", "gloo", "--torch", "2.8")) == []
+    result = cli("lint", "a.cl", "--backend", "gloo", "--torch", "2.7")
+    assert "gloo has no `avg` of float32 for all_reduce in torch 2.7" in result.out
+    assert "gloo has it since torch 2.8; before, it may sum silently" in result.out
+    assert "on float32 it has sum, product, min, max\n" in result.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--torch", "new", "`new` is not a release such as 2.13"),
+        ("--ranks-per-node", "0", "`0` is not a whole number from 1 up"),
+    ],
+)
+def test_values_that_make_no_sense(
+    cli: Cli, folder: Path, option: str, value: str, message: str
+) -> None:
+    (folder / "a.cl").write_text(FAULTY)
+    result = cli("lint", "a.cl", option, value)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_only_what_is_selected_is_found(cli: Cli, folder: Path) -> None:
