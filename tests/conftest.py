@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -35,8 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """A worker for each CPU for the whole suite, none for a part: that starts sooner without."""
-    return None if config.args_source is pytest.Config.ArgsSource.TESTPATHS else 0
+    """For the whole suite a worker more than CPUs, as some wait; none for a part of it."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return len(os.sched_getaffinity(0)) + 1 if whole else 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -97,7 +97,8 @@ def called(
 
     def call(*argv: str) -> tuple[int, str, str]:
         code = main(["run", *argv])
-        return code, *capsys.readouterr()
+        told = capsys.readouterr()
+        return code, told.out, told.err
 
     return call
 
