@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ class Severity(StrEnum):
     ADVICE = "advice"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Label:
     """A place in a source and what is to be said of it."""
 
@@ -55,7 +57,7 @@ class Label:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edit:
     """New text for a span of a source."""
 
@@ -63,7 +65,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fix:
     """Edits of one source that mend a finding without a person's judgement; they do not overlap."""
 
@@ -80,7 +82,7 @@ class Fix:
         return "".join([*text, self.source.text[at:]])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """One finding: a stable code, what is wrong, where, why it matters and what to write.
 

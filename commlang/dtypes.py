@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from commlang.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DType:
     """An element type: its torch name, size in bytes and family.
 

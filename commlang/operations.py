@@ -6,8 +6,9 @@ Names and arguments are those of torch.distributed 2.13
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+
+from commlang.records import record
 
 
 class Kind(IntEnum):
@@ -78,7 +79,7 @@ class Access(StrEnum):
     UPDATE = "update"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """One argument of an operation.
 
@@ -92,7 +93,7 @@ class Argument:
     required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation:
     """A callable statement. `asynchronous` tells that a handle may be bound to it."""
 

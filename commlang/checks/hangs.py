@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.checks.ring import waits
+from commlang.records import record
 from commlang.transports import Backend, NcclInit, rendezvous
 from commlang.transports.aligned import aligned
 from commlang.transports.events import Events
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from commlang.transports.events import Graph
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Deadlock:
     """The ring of a program under rendezvous semantics; both are empty if there is none.
 
@@ -52,7 +52,7 @@ def _rings(events: Events) -> tuple[list[Wait], list[Wait]]:
     return [], waits(strict.edges, cycle)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hang:
     """A ring under a model of NCCL that is none under rendezvous semantics.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
 from commlang import checks
 from commlang.checks.rule import Rule
+from commlang.records import record
 
 GROUPS = {
     "CL0": "Text",
@@ -24,7 +24,7 @@ GROUPS = {
 """What the beginnings of codes mean; the longest that fits a code counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Page:
     """A rule with its page: a title of one line and a text of paragraphs and lists."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.diagnostics import Diagnostic, Severity
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ SHOWN = 8
 """Waits of a cycle that are printed in full; a longer one is cut in the middle."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wait:
     """One step of the ring: `waiting` cannot end before `awaited`, on another rank, starts."""
 

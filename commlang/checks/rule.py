@@ -8,14 +8,15 @@ to the documentation or reports that it rests on. It holds `RULE` and a function
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.diagnostics import Severity
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """What is known of a rule besides its page.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from commlang.records import record
 
 ALL = "ALL"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selection:
     """Codes that are wanted; the longest beginning that fits decides, `ignore` on a tie.
 

@@ -15,7 +15,6 @@ collective covers need not be filled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ from commlang.checks.rule import Rule
 from commlang.diagnostics import Diagnostic, Label, Severity
 from commlang.program.atoms import Atoms
 from commlang.program.sorting import combine, distinct, stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ pattern main(x: float32[n], n = 8):
 _NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Read:
     """The first read of a region that lacks values: its row, an operand, and the elements.
 

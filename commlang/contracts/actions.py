@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 
 from commlang.contracts import field
 from commlang.operations import ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.dtypes import DType
@@ -32,7 +32,7 @@ class Act(Enum):
     MAKE = "make"  # a function of the source and of extra and place
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Action:
     """An action. `source` and `target` are dtypes where a cast may lie between them."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.expand.record import BufferBlock
@@ -21,7 +22,7 @@ class TooLarge(Exception):
     """The proof would take more memory or time than it may; the text says of what."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """An element: `index` counts in row-major order of the buffer's shape on that rank."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.expand.values import Op, Value, View
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Combined:
     """`a op b`, element by element; one of the two may be a number."""
 
@@ -18,7 +19,7 @@ class Combined:
     b: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduced:
     """`op(…)` of a list of tensors of one shape, which is not empty."""
 
@@ -26,14 +27,14 @@ class Reduced:
     items: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Joined:
     """`concat(…)` of a list of tensors, along dim 0."""
 
     items: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Packed:
     """A view with its elements in row-major order."""
 

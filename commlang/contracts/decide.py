@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.contracts.judge import Side, follows, violated
 from commlang.contracts.slices import Slice, made_by_run
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.actions import Action
@@ -23,7 +23,7 @@ _SAMPLE = 4
 _AT_ONCE = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Open:
     """A pair of values that was not seen to compare as it should."""
 
@@ -39,19 +39,19 @@ class Open:
         return int(self.comparison.expected[self.entry])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settled:
     """Some pairs of values that differ were found to compare as they should all the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unknown:
     """Why it cannot be told."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Witness:
     """A pair that does not compare as it should for some data, and its terms."""
 

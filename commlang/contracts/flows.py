@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.actions import Action
@@ -16,7 +17,7 @@ EARLY, LATE = 0, 1
 PHASES = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flows:
     """`length[i]` elements from `source[i]` act on as many from `target[i]`, as `code[i]` says.
 

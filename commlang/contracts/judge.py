@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from commlang.contracts.terms import rational
 from commlang.operations import ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ _SPIKES = 64
 _HUGE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Side:
     """Two terms that should compare as `got op expected`."""
 

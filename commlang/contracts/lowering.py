@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from commlang.contracts import field
 from commlang.contracts.actions import Act, Action, effective, is_whole
 from commlang.expand.record import Column
 from commlang.operations import Kind, ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.addresses import Shelf
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LARGEST_TERM = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lowering:
     """What the events of a program are turned into flows with; `moment` is by row."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from commlang.contracts.flows import LATE
 from commlang.contracts.lowering import reduction
 from commlang.contracts.regions import spread
 from commlang.operations import Kind
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.lowering import Lowering
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Calls:
     """The calls of some collectives of one kind: call i is that of member `place[i]`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from commlang.contracts.operands import Operands
 from commlang.contracts.order import moments
 from commlang.contracts.regions import Cells, cut
 from commlang.contracts.work import lower_work
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.flows import Flows
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from commlang.program.matching import Collectives, Messages
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """What the events of a program do to data, before it is known where regions are cut."""
 
@@ -40,7 +40,7 @@ class Model:
     """The first address that is free for what contracts compute."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class State:
     """The cells, the moves, and the values that these leave: `count` at the end, then at entry.
 

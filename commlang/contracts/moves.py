@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from commlang.contracts.addresses import MAX_CELLS, TooLarge
 from commlang.contracts.flows import EARLY, LATE, PHASES
 from commlang.contracts.regions import spread
 from commlang.program.sorting import stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.flows import Builder, Flows
@@ -32,7 +32,7 @@ MAX_MOVES = 2 * MAX_CELLS
 _READ, _MAKE = Action(Act.READ), Action(Act.MAKE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Moves:
     """Move i acts with `extra[i]` from cell `source[i]` on cell `target[i]`, as event `row[i]`.
 

@@ -6,13 +6,13 @@ the other. Between two cuts all elements have the same history, each from its ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.contracts.addresses import MAX_CELLS, TooLarge
 from commlang.program.sorting import distinct
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
@@ -24,7 +24,7 @@ Pairs = tuple["Array", "Array", "Array"]
 """Regions that are to be cut alike: their addresses, and their length."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cells:
     """The regions: cell i reaches from `cuts[i]` to `cuts[i + 1]`."""
 

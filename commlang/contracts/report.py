@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from commlang.contracts.tell import Teller, region
 from commlang.diagnostics import Diagnostic, Label, Severity
 from commlang.program.context import loop_variables
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.decide import Open, Witness
@@ -38,7 +39,7 @@ def meaningless(found: Diagnostic) -> Diagnostic:
     return replace(found, code=MEANINGLESS, notes=(*found.notes, note))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What is known of a contract that does not hold; `holds` is by lane."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.expand.scope import Scope
 from commlang.expand.values import SEQUENCES, Chunks, Items, Ragged, Sliced, Value, View, Zipped
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pinned:
     """Stands for a loop variable that is a tensor, seen from another rank or time."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from commlang.contracts.actions import (
 from commlang.contracts.addresses import TooLarge
 from commlang.contracts.terms import Terms, rational
 from commlang.operations import ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ _OVERWRITES = frozenset((Act.COPY, Act.REDUCE, Act.FILL, Act.FORGET, Act.MAKE))
 _WITHOUT_SOURCE = frozenset((Act.SCALE, Act.FILL, Act.INVERT, Act.FORGET))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Moves:
     """Some moves of one action, as lists."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from commlang.expand import arrays
 from commlang.expand.fault import fail
 from commlang.expand.values import Function, View, row_major, take
 from commlang.operations import ReduceOp
+from commlang.records import record
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _OPS = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One thing that a contract computes, cell by cell; see `Moves`."""
 
@@ -59,7 +60,7 @@ class Step:
     extra: Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """Cells of which `got op expected` was not seen to hold: one entry per pair of cells.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from commlang.contracts.field import PRIME
 from commlang.contracts.terms import SETS, rational
 from commlang.operations import ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ _TIMES = {Fraction(2): "twice"}
 Counted: TypeAlias = "dict[int, int]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Teller:
     """Names cells and terms; `cells` end at most where those of the buffers do."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from commlang.contracts.strides import joint_runs
 from commlang.expand import arrays
 from commlang.expand.values import row_major
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ FINAL, OLD = 0, 1
 """What the buffer of a view says: the value at the end (or a result), or the one at entry."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """Contiguous parts of views, by lane: where they start in two of them, and their length."""
 

@@ -8,7 +8,6 @@ entry stands for what is computed.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from commlang.contracts import field
 from commlang.expand.record import Column
 from commlang.operations import Access, Kind
 from commlang.program.assemble import ACCESSES
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.contracts.lowering import Lowering
@@ -28,7 +28,7 @@ _READ, _WRITE = ACCESSES.index(Access.READ), ACCESSES.index(Access.WRITE)
 _TIMES = ("cost", "duration")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ports:
     """Regions that calls read or write, by call: `length` elements from `start`.
 
@@ -44,7 +44,7 @@ class Ports:
     row: Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Work:
     """All calls: what they read and write, and by call a number that tells functions apart."""
 

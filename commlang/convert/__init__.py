@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.convert.actions import WEIGHTS
@@ -14,6 +13,7 @@ from commlang.convert.placement import place_stages
 from commlang.convert.schedule import parse_schedule, read_schedule
 from commlang.convert.weights import add_weights
 from commlang.errors import UsageError
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "parse_schedule", "pattern_from_schedule", "read_schedule"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conversion:
     """The text of a pattern file, and what is to be said of the schedule that it came from."""
 

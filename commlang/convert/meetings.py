@@ -8,11 +8,11 @@ a tensor of the same shape that is meant for another, and nothing tells.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.convert.actions import RECVS, SENDS, Act, Action
 from commlang.convert.order import peer_stage
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SENT_AS = {Act.RECV_F: Act.SEND_F, Act.RECV_B: Act.SEND_B}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Swap:
     """A receive, on `rank` at `index` of its row, that gets another message than its own."""
 

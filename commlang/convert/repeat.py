@@ -6,10 +6,12 @@ A schedule is mostly steps that repeat with the next micro-batch. `fold` turns s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -22,7 +24,7 @@ MIN_ROUNDS = 3
 _PASSES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leaf:
     """One action on a micro-batch, or on none; a `note` is a comment behind it."""
 
@@ -41,7 +43,7 @@ class Leaf:
         return self if self.batch is None else replace(self, batch=self.batch - base)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Loop:
     """`rounds` rounds of a body, each `step` micro-batches after the last.
 

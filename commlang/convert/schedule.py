@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from commlang.convert.actions import COMPUTE, SENDS, Act, Action, parse_action
 from commlang.errors import UsageError
+from commlang.records import record
 
 MAX_BYTES = 32 << 20
 MAX_ACTIONS = 2_000_000
 """What is read at most: 2,000 ranks with 1,000 actions each."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """What one rank does, in order.
 
@@ -26,7 +27,7 @@ class Row:
     columns: array[int] = field(default_factory=lambda: array("L"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Schedule:
     """The rows of ranks 0, 1, … and how many stages and micro-batches they name."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.convert.actions import SENDS, Act, Action
 from commlang.convert.order import peer_stage
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ extern backward_weight(x: read bfloat16[n], dy: read bfloat16[n], stage: int, m:
 """The externs that stand for what a rank does alone, or with others than those of the pipeline."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Steps:
     """How an action reads, given the rank of each stage."""
 

@@ -9,12 +9,13 @@ that it needs, and the public one elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +46,7 @@ _METHODS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """An operation ready to go: `start` returns a work to be waited for, `run` waits itself.
 

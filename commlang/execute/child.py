@@ -6,12 +6,12 @@ import faulthandler
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commlang.execute.environment import detect
 from commlang.execute.rank import BOARD_FILE, run_launched
 from commlang.execute.watch import Launched
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BOARD_FILE", "Job", "main"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Job:
     """What a launcher hands to its ranks."""
 

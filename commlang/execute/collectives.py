@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import torch.distributed as dist
 
 from commlang.execute.calls import Call, calls_on, waited
 from commlang.operations import Kind, ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commlang.program import Program
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finished:
     """A work with something left to do once the communication is over."""
 
@@ -60,7 +60,7 @@ def bind_communication(
     return _collective(site.kind, views, place, setting)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Setting:
     calls: PublicCalls
     op: Op | None

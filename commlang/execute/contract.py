@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from commlang.execute.contract_data import Tensors
 from commlang.execute.contract_evaluator import DataEvaluator
 from commlang.execute.contract_names import needs_final
 from commlang.expand.run import expand
+from commlang.records import record
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ContractResult", "Failure", "check_contracts", "check_definition", "needs_final"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """Why an `ensure` does not hold.
 
@@ -71,7 +72,7 @@ class Failure:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContractResult:
     """What checking one `ensure` on one rank gave; `where` is its `path:line:column`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import torch
 
 from commlang.execute import contract_arithmetic as arithmetic
 from commlang.expand.values import View, take
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.execute.contract_data import Given, Tensors
@@ -20,7 +20,7 @@ Number = int | float | complex | bool | Fraction
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Difference:
     """Elements that do not compare as they should; `index` is where the first of them is.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from commlang.execute.memory import torch_dtype
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ Fetch: TypeAlias = Callable[[int, str], torch.Tensor]
 CACHE_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Given:
     """A tensor parameter of the pattern on one rank, at entry or at the end."""
 

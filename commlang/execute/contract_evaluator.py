@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from commlang.execute.contract_compare import compare
 from commlang.expand import arrays
 from commlang.expand.fault import fail
 from commlang.expand.values import Value, View, row_major, take
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from commlang.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """A comparison of tensors that does not hold, and the lane that it was made on."""
 

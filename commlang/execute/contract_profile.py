@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 from commlang.expand.record import Column
 from commlang.expand.values import Op
 from commlang.operations import REDUCE_OPS, Kind, ReduceOp
+from commlang.records import record
 from commlang.syntax import ast
 from commlang.syntax.walk import walk
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LARGEST_TERM = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Profile:
     """What decides which values are exact; the same on all ranks.
 

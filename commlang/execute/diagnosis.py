@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections import defaultdict
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from commlang.execute.progress import DONE, JOINED, JOINING, NOT_STARTED
 from commlang.execute.report import RankReport, State
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ _OUTSIDE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Narrator:
     """What the executor knows of its steps.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from commlang.errors import UsageError
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SLURM_RESERVED_STEP = 0xFFFFFFF0
 _TORCH_DEFAULT_PORT = 29500
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RankInfo:
     """This process's place among the ranks, and where they meet.
 
@@ -161,7 +161,7 @@ def _slurm_master(env: Mapping[str, str]) -> tuple[str, int]:
     return addr, _port_from(job)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _MpiNames:
     """The variables of one family of MPI launchers."""
 

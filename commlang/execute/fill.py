@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,6 +32,7 @@ from commlang.errors import UsageError
 from commlang.execute.contract_profile import Profile, profile_of
 from commlang.execute.memory import torch_dtype
 from commlang.expand.values import take
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.dtypes import DType
@@ -71,7 +71,7 @@ _EXPONENTS = {
 """Exponents of the largest power of two, where it is below 2**60."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recipe:
     """How hashes become values.
 

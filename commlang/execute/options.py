@@ -6,18 +6,19 @@ import os
 import socket
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from commlang.errors import UsageError
+from commlang.records import record
 
 StartMethod = Literal["auto", "fork", "spawn"]
 
 _TORCHRUN_PORT = 29500
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LaunchOptions:
     """torchrun's options for one node of a run, under torchrun's names.
 

@@ -7,11 +7,12 @@ import json
 import os
 import re
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from commlang.errors import CommlangError
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ class State(IntEnum):
 ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.STOPPED)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RankReport:
     """One rank at the end of a failed run.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from commlang.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Settings:
     """The options of a run by their names; `timeout` is in seconds without progress."""
 

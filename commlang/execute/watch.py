@@ -15,7 +15,6 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from commlang.execute.diagnosis import Narrator, WaitGraph, explain
@@ -28,6 +27,7 @@ from commlang.execute.report import (
     failure_fields,
     write_reports,
 )
+from commlang.records import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ _GRACE_S = 2.0
 _STOP = b"\0"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Launched:
     """Set in a rank that `launch` started: its launcher reports failures, and owns `run_dir`."""
 

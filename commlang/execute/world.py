@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.stores import FileStore, HashStore, PrefixStore, TCPStore
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -34,7 +34,7 @@ _NOT_BUILT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class World:
     """The group of all ranks. `timeout` is its own; give it to `new_group`, which inherits none."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,6 +24,7 @@ from commlang.expand.values import (
     is_uniform,
     take,
 )
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Array, Int
@@ -41,7 +41,7 @@ class _TooLargeError(Exception):
     """A table with more than MAX_CELLS cells."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """A value for a parameter and where it was given."""
 

@@ -6,7 +6,6 @@ the size of its output); whether the ranks agree is a question of matching.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -18,6 +17,7 @@ from commlang.expand.local import flatten
 from commlang.expand.record import Operand
 from commlang.expand.values import View, describe
 from commlang.operations import Access, Kind, Operation
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Bool, Int
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from commlang.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sizes:
     """One collective call being checked."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +23,7 @@ from commlang.expand.values import (
     item,
 )
 from commlang.operations import FUNCTIONS, ReduceOp
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ MAX_WALK = 1 << 18
 """Longest list that is gone through item by item, for all lanes at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Call:
     """One call being evaluated: what a function needs to refuse its arguments."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from commlang.expand.arrays import Array, Int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupEntry:
     """One communicator: the name it was given and its members, as ranks of the world."""
 
@@ -80,7 +81,7 @@ class GroupTable:
         return self._lists
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Lists:
     """Members of all groups one after the other, and sorted by (group, rank) for look-up.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commlang.expand import arrays
 from commlang.expand.values import View, row_major
+from commlang.records import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from commlang.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Site:
     """What all events of one statement have in common.
 
@@ -47,7 +48,7 @@ class Site:
         return self.source.where(self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """An argument kept per event: the index-th number of the event's numbers."""
 
@@ -68,7 +69,7 @@ class Nest:
     """Slots that the whole construct takes, set when it has been evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Handle:
     """The handle that an async operation binds, or that a wait joins (all, without indices)."""
 
@@ -77,7 +78,7 @@ class Handle:
     indices: tuple[Int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operand:
     """Data of each event: `count` views per lane (None: exactly one), flat in `view`."""
 
@@ -111,7 +112,7 @@ class Chunk:
         return arrays.broadcast(self.scope.key_of(self.scope, offset), self.scope.lanes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferBlock:
     """The buffers of one declaration: one per iteration, numbered from `base`.
 

@@ -7,7 +7,7 @@ the lanes of one scope to those of another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from commlang.dtypes import DType
 from commlang.expand import arrays
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.expand.arrays import Array, Int
@@ -28,7 +29,7 @@ Value: TypeAlias = Any
 """int, bool, Fraction, str, an int64 or bool array over lanes, or one of the classes below."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """A reduce operation; `factor` belongs to premul_sum."""
 
@@ -36,7 +37,7 @@ class Op:
     factor: Fraction | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class View:
     """Elements of a buffer: `shape` and `strides` count elements, as `offset` does."""
 
@@ -75,7 +76,7 @@ def row_major(shape: tuple[Int, ...]) -> tuple[Int, ...]:
     return tuple(reversed(strides))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """A group of ranks, as the number of its entry in the table of groups."""
 
@@ -92,7 +93,7 @@ class Group:
         return self.table.position(self.frame, self.table.member(self.gid, i))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Range:
     start: Int
     step: Int
@@ -104,7 +105,7 @@ class Range:
         return self.start + self.step * i
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Items:
     """A list written out: the same number of items on all lanes."""
 
@@ -124,7 +125,7 @@ class Items:
         return self.items[i] if isinstance(i, int) else choose(self.items, i)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ragged:
     """A comprehension's items: `flat` over its own lanes, of which `index` lists those kept.
 
@@ -143,7 +144,7 @@ class Ragged:
         return take(self.flat, _take_int(self.index, at))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chunks:
     """`view.chunks(k, dim)`: k views whose lengths along `dim` differ by at most one."""
 
@@ -176,7 +177,7 @@ class Chunks:
         return replace(self.view, offset=offset, shape=shape)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sliced:
     """Every step-th item of another sequence, from start; a step of -1 walks back."""
 
@@ -189,7 +190,7 @@ class Sliced:
         return self.base.at(self.start + self.step * i)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Zipped:
     """Sequences side by side; `enumerate` is one with a Range."""
 
@@ -200,7 +201,7 @@ class Zipped:
         return tuple(part.at(i) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A parameter table, indexed so far by `prefix`."""
 
@@ -219,7 +220,7 @@ class Table:
         return cell if arrays.is_array(cell) else int(cell)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chosen:
     """On lane l the sequence `options[which[l]]`."""
 
@@ -247,7 +248,7 @@ def item(sequence: Any, i: Int) -> Value:
     return sequence.at(np.minimum(i, np.maximum(length - 1, 0)))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """A `let` function with the scope that it was defined in."""
 
@@ -255,7 +256,7 @@ class Function:
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Callable:
     """A pattern or an extern."""
 

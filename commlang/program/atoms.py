@@ -5,12 +5,12 @@ Questions about overlaps of many regions become questions about equal numbers of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.program.sorting import distinct, stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SLICE = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Atoms:
     """Intervals in atoms: interval i is made of the atoms `first[i]` to `last[i] - 1`.
 

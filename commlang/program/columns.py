@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from commlang.expand.record import Column
 from commlang.operations import Kind
+from commlang.records import record
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operands:
     """Data of events: `first[row] : first[row] + count[row]` are the operands of a row.
 
@@ -40,7 +41,7 @@ class Operands:
     layouts: list[tuple[tuple[int, ...], tuple[int, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nests:
     """Constructs whose branches run side by side, and the sequences inside them.
 
@@ -61,7 +62,7 @@ class Nests:
         return listed, np.where(listed, self.parent[at], -1), listed & self.sequence[at]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Handles:
     """Rows that bind a handle or wait for one.
 

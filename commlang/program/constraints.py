@@ -8,13 +8,13 @@ says when operations start and end (the points), or adds edges of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from commlang.operations import Kind
 from commlang.program.sorting import is_sorted, stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from commlang.program.points import Points
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edges:
     """`source[i]` comes before `target[i]`; both are points or, from `count` on, hubs.
 

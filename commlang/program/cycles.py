@@ -7,13 +7,13 @@ graphs; a narrow one of many levels goes to scipy's strong components, loaded on
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.program.sorting import distinct
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
@@ -25,7 +25,7 @@ _SEARCH = 500_000
 """How many edges the search for a shorter cycle may look at."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Graph:
     """Compressed rows of the stored edges, beside the implied edge to the next point."""
 

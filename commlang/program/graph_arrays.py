@@ -8,7 +8,6 @@ to each other member. Everything is computed when first read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +16,7 @@ import numpy as np
 from commlang.program.constraints import rendezvous
 from commlang.program.matching import match_collectives, match_messages
 from commlang.program.points import find_points
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
@@ -28,7 +28,7 @@ EDGE_KINDS = ("order", "message", "collective", "async", "branch")
 ORDER, MESSAGE, COLLECTIVE, ASYNC, BRANCH = range(len(EDGE_KINDS))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rows:
     """Compressed rows: node n's neighbours are `other[pointer[n] : pointer[n + 1]]`."""
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.operations import Kind
 from commlang.program.sorting import combine, occurrence, stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Messages:
     """Sends and the recvs that they meet: `send[i]` with `recv[i]`.
 
@@ -28,7 +28,7 @@ class Messages:
     lone: Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collectives:
     """Calls that meet: `row[start[i] : start[i + 1]]` are the calls of instance i.
 

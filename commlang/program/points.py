@@ -9,18 +9,18 @@ Local events wait for nobody, so only who wants every event in its place gives t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.operations import Kind
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Points:
     """`start` and `end` are points by row, -1 for local events and for ends that never come.
 

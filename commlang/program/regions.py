@@ -5,7 +5,7 @@ Whoever looks at all of a large program does so in portions of whole ranks, whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import numpy as np
 
 from commlang.operations import Kind
 from commlang.program.sorting import combine, is_sorted, stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ _RUNS = 1 << 22
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Touches:
     """What rows touch, one entry per operand that has elements.
 
@@ -63,7 +64,7 @@ class Touches:
         return replace(self, row=row)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Runs:
     """Elements without gaps: `low` to `high` belong to entry `item` of some touches.
 

@@ -8,13 +8,13 @@ different times (a pipeline, a chain) the steps form cycles although the events 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from commlang.program.matching import match_collectives, match_messages
 from commlang.program.points import find_points
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def step_graph(program: Program) -> nx.DiGraph[int]:
     return graph
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Steps:
     """Steps are numbered by key; the join before step i has the number `len(keys) + i`."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from commlang.operations import REDUCE_OPS
+from commlang.records import record
 from commlang.resolve.kinds import ARITHMETIC, NUMERIC, Kind, Type
 from commlang.syntax import ast
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from commlang.resolve.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Want:
     """The words for what is needed, and the kinds that may turn out to be that.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from commlang.records import record
 
 
 class Kind(StrEnum):
@@ -25,7 +26,7 @@ class Kind(StrEnum):
     FUNCTION = "a function"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Type:
     """A kind with what is known of its parts.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commlang import resources
 from commlang.diagnostics import nearest
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.syntax import ast
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SUFFIX = ".cl"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NotFound:
     """Why an import names no file, and what to write instead."""
 

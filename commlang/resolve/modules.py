@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commlang.diagnostics import Diagnostic, Label, did_you_mean
 from commlang.errors import PatternError, UsageError
+from commlang.records import entity
 from commlang.resolve.locate import NotFound, locate, per_file, written
 from commlang.source import Source
 from commlang.syntax import ast
@@ -23,7 +23,7 @@ MAX_FILES = 256
 """Most files that one pattern file may draw in."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Definition:
     """A pattern or extern and the file that defines it."""
 
@@ -68,6 +68,8 @@ class Module:
 
     def digest(self) -> str:
         """SHA-256 over this source and all it draws in, the same wherever the files lie."""
+        import hashlib
+
         modules = self.reachable()
         number = {module: i for i, module in enumerate(modules)}
         digest = hashlib.sha256()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from commlang.records import record
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from commlang.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binding:
     """What a name stands for; `word` says in messages what bound it."""
 

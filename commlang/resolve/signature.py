@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.dtypes import DTYPES
+from commlang.records import record
 from commlang.resolve.kinds import (
     CONSTANTS,
     SCALARS,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commlang.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """`types` by parameter, in order: UNKNOWN without an annotation, when a call may give any
     number, bool or op. `required` must be given by a call: no default or shape provides it.

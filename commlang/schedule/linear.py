@@ -9,7 +9,6 @@ and every rank walks its levels upwards, so that whatever a join waits for is st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from commlang.program.constraints import rendezvous
 from commlang.program.cycles import point_levels
 from commlang.program.matching import match_collectives, match_messages
 from commlang.program.points import find_points
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ class Act(Enum):
     BATCH = "batch"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Action:
     """One step of a rank's host, on rows of its program.
 

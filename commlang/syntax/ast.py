@@ -5,8 +5,9 @@ Nodes compare and hash by identity, so that a node can key the table of what was
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from commlang.records import entity
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -16,19 +17,21 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- expressions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Node:
     """Anything with a place in the source."""
+
+    __slots__: ClassVar[tuple[str, ...]]
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Name(Node):
     id: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Number(Node):
     """A literal; `unit` is "s" for a duration (value in seconds), else empty."""
 
@@ -37,38 +40,38 @@ class Number(Node):
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class String(Node):
     value: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Paren(Node):
     """Parentheses as written, kept for the formatter."""
 
     inner: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Attr(Node):
     base: Expr
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Slice(Node):
     low: Expr | None
     high: Expr | None
     step: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Index(Node):
     base: Expr
     subs: tuple[Expr | Slice, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Keyword(Node):
     """`name=value` in a call, a preset or after a transfer."""
 
@@ -76,33 +79,33 @@ class Keyword(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Call(Node):
     func: Expr
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Unary(Node):
     op: Literal["-", "+", "~", "not"]
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Binary(Node):
     op: str
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class BoolOp(Node):
     op: Literal["and", "or"]
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Compare(Node):
     """`operands[0] ops[0] operands[1] ops[1] …`, as in Python."""
 
@@ -110,14 +113,14 @@ class Compare(Node):
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Conditional(Node):
     test: Expr
     then: Expr
     other: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class At(Node):
     """`value @ rank`: the value as that rank evaluates it."""
 
@@ -125,19 +128,19 @@ class At(Node):
     rank: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class ListExpr(Node):
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Target(Node):
     """A name bound by a loop, a `let` or a parameter list."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Clause(Node):
     """`for targets in iterable if condition` of a comprehension or of a contract."""
 
@@ -146,7 +149,7 @@ class Clause(Node):
     condition: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Comprehension(Node):
     """A list comprehension, or a generator as the argument of a call."""
 
@@ -176,65 +179,65 @@ Expr: TypeAlias = (
 # ----------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Docstring(Node):
     value: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Require(Node):
     condition: Expr
     message: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Ensure(Node):
     condition: Expr
     clauses: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Assume(Node):
     condition: Expr
     clauses: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Cost(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Preset(Node):
     name: str
     values: tuple[Keyword, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Mesh(Node):
     axes: tuple[Keyword, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Group(Node):
     target: Target
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Let(Node):
     target: Target
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class LetFunction(Node):
     target: Target
     params: tuple[Target, ...]
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class TypeRef(Node):
     """A dtype or scalar type, with a shape for tensors and tables (None: a scalar)."""
 
@@ -242,7 +245,7 @@ class TypeRef(Node):
     shape: tuple[Expr, ...] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Temp(Node):
     """`temp target: type`, or `temp target: like value`."""
 
@@ -251,14 +254,14 @@ class Temp(Node):
     like: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class For(Node):
     targets: tuple[Target, ...]
     iterable: Expr
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Branch(Node):
     """One arm of an `if`; `condition` is None for `else`."""
 
@@ -266,12 +269,12 @@ class Branch(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class If(Node):
     branches: tuple[Branch, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Parallel(Node):
     """`parallel:`, or `parallel for targets in iterable:` when targets are given."""
 
@@ -280,17 +283,17 @@ class Parallel(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Sequence(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Pass(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Place(Node):
     """One end of a transfer: a value, on a named rank or on the rank that runs the line."""
 
@@ -298,19 +301,19 @@ class Place(Node):
     rank: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Transfer(Node):
     source: Place
     target: Place
     keywords: tuple[Keyword, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class CallStatement(Node):
     call: Call
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Async(Node):
     """`handle = async operation`."""
 
@@ -318,7 +321,7 @@ class Async(Node):
     operation: CallStatement | Transfer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Wait(Node):
     handle: Expr
 
@@ -350,7 +353,7 @@ Stmt: TypeAlias = (
 Mode: TypeAlias = Literal["read", "write", "update"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Param(Node):
     target: Target
     mode: Mode | None
@@ -358,13 +361,13 @@ class Param(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class ImportName(Node):
     name: str
     alias: Target
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Import(Node):
     """`from path import names`; `level` counts the leading dots."""
 
@@ -373,7 +376,7 @@ class Import(Node):
     names: tuple[ImportName, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Pattern(Node):
     target: Target
     params: tuple[Param, ...]
@@ -385,7 +388,7 @@ class Pattern(Node):
         return self.target.id
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Extern(Node):
     target: Target
     params: tuple[Param, ...]
@@ -397,7 +400,7 @@ class Extern(Node):
         return self.target.id
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Comment(Node):
     """A comment with its `#`; `alone` tells that it has the line to itself."""
 
@@ -405,7 +408,7 @@ class Comment(Node):
     alone: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Module(Node):
     items: tuple[Import | Pattern | Extern, ...]
     comments: tuple[Comment, ...]

@@ -10,10 +10,10 @@ statement with comments inside its brackets keeps its line breaks.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError, PatternError
+from commlang.records import record
 from commlang.source import Source
 from commlang.syntax.layout import INDENT, keep, layout
 from commlang.syntax.parser import parse
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from commlang.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Row:
     """A line of output; `column` is where its comment stood in the source, -1 if it is alone."""
 

@@ -7,10 +7,11 @@ keyword argument, `(` after a callee or a keyword, `:` of a slice. The tree tell
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from commlang.records import record
 from commlang.syntax import ast
 from commlang.syntax.walk import walk
 
@@ -23,7 +24,7 @@ END = 1 << 62
 """An offset behind every text."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spacing:
     """Offsets of the signs that hug a neighbour."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.program.cycles import find_cycle, has_cycle
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program import Program
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from commlang.program.points import Points
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Events:
     """A program, who meets whom in it, and when its operations start and end."""
 
@@ -24,7 +24,7 @@ class Events:
     points: Points
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Graph:
     """A model's answer: the program hangs if and only if there is a cycle.
 

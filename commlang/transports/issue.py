@@ -9,7 +9,6 @@ of a rank are a chain: one between each join and what is issued next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +17,14 @@ from commlang.operations import Kind
 from commlang.program.constraints import rendezvous
 from commlang.program.cycles import point_levels
 from commlang.program.points import Points, find_points, top_unit
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
     from commlang.transports.events import Events
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Issue:
     """Sends, recvs and collectives (`row`) in the order in which each rank issues them.
 
@@ -88,7 +88,7 @@ def _operations(program: Program, points: Points, row: Array, batched: Array) ->
     return np.cumsum(fresh) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Moves:
     """What hosts do, rank by rank: `row` is started, or joined where `join` is set.
 

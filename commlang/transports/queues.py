@@ -7,12 +7,13 @@ at which they are issued and the one before which they are joined.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.program.sorting import stable_order
+from commlang.records import record
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from commlang.transports.issue import Issue
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Queued:
     """Points whose `start` and `end` are when each row runs; `first` is each operation's first row.
 

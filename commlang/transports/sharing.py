@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.program.sorting import distinct
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ MOST = 3
 """So many communicators in flight that share ranks are too many."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Crowd:
     """A row that is issued while operations on two other communicators of its ranks are open."""
 

@@ -33,12 +33,13 @@ single worlds to say.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from commlang.expand.binding import is_tensor
 from commlang.operations import OPERATIONS, Kind, Operation
+from commlang.records import record
 from commlang.syntax import ast
 from commlang.verify.formulas import (
     Env,
@@ -88,7 +89,7 @@ class Matching(StrEnum):
     NO_MESSAGES = "no messages"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Line:
     """A send, a recv or (with the sender as `peer`, the receiver as `to`) a transfer."""
 

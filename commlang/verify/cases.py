@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from commlang.errors import PatternError
 from commlang.expand.run import parameter_names
+from commlang.records import record
 from commlang.syntax import ast
 from commlang.verify.values import format_value, preset_values, presets, unset
 from commlang.verify.worlds import CANDIDATES, REQUIRED, default_world
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     """What a user asks for: a number of ranks, parameters, a preset. All may be left open.
 
@@ -30,7 +31,7 @@ class Choice:
     worlds: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """One world with the parameters that have no default there."""
 
@@ -49,7 +50,7 @@ class Case:
         return f"with {text}" + (f" (preset `{self.preset}`)" if self.preset else "")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unchecked:
     """Why a pattern could not be expanded for some case: it says too little by itself."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError, PatternError
+from commlang.records import record
 from commlang.source import Source
 from commlang.syntax.formatter import format_source
 from commlang.syntax.parser import parse
@@ -19,7 +19,7 @@ MOST = 100
 """Most edits of one file in one go; each costs a check of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mended:
     """The text of a file after its fixes, and the findings that they mended."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from commlang.operations import FUNCTIONS
+from commlang.records import record
 from commlang.syntax import ast
 from commlang.verify.linear import (
     ONE,
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from commlang.verify.linear import Guard
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ranks:
     """All ranks of the world, in order: what `ranks` is."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LetFunction:
     """A function of the expression language, and what is visible where it stands."""
 

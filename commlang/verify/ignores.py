@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.checks.hygiene import invalid_ignore, unused_ignore
+from commlang.records import record
 from commlang.source import Span
 from commlang.syntax.tokens import lines
 
@@ -25,7 +25,7 @@ _DEPENDING = ("CL25", "CL26")
 """Rules whose findings come and go with `--backend`: without one they may have nothing to say."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ignore:
     """A comment, what is wrong with it (or None), and the statement that it speaks of."""
 

@@ -7,8 +7,9 @@ of its own, and `i + 1 - i` is 1. What depends on the rank is known in a few for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from commlang.records import record
 
 Key: TypeAlias = tuple[object, ...]
 """Names a free value by how it was made; equal keys are equal values."""
@@ -16,7 +17,7 @@ Key: TypeAlias = tuple[object, ...]
 WORLD: Key = ("world",)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Linear:
     """`slope * rank + (a sum of whole multiples of free atoms) + constant`, exactly."""
 
@@ -78,7 +79,7 @@ SIZE = atom(WORLD)
 ZERO, ONE = whole(0), whole(1)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wrapped:
     """`inner % world`, or with `exact` false something of that remainder."""
 
@@ -86,21 +87,21 @@ class Wrapped:
     exact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flipped:
     """`rank ^ mask`, of a free mask."""
 
     mask: Key
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Remainder:
     """`rank % modulus`, of a constant modulus from 2 up."""
 
     modulus: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interval:
     """The ranks for which `low <= (rank - shift) % world < high`; all three are free."""
 
@@ -109,7 +110,7 @@ class Interval:
     high: Linear = SIZE
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Residue:
     """The ranks of one remainder, from 0 to below the modulus."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from commlang.checks import check_program
@@ -12,13 +12,13 @@ from commlang.diagnostics import Severity
 from commlang.errors import PatternError
 from commlang.expand.run import MAX_EVENTS
 from commlang.program import build
+from commlang.records import record
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import load_module
 from commlang.transports import PORTABLE, Target
 from commlang.verify.cases import Case, Choice, Unchecked, cases, preset_cases
 from commlang.verify.choose import choose_pattern
 from commlang.verify.outcome import Outcome
-from commlang.verify.sweep import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ UNDECIDED = "CL241"
 """The code of a contract that could be neither proven nor refuted."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Options:
     """For what patterns are checked, and which rules are asked for.
 
@@ -144,6 +144,8 @@ def _sweep(
     definition: Definition, options: Options, named: bool, outcome: Outcome, notes: list[str]
 ) -> bool:
     """Check a pattern in all worlds that were asked for; whether it could be in any."""
+    from commlang.verify.sweep import sweep
+
     choice, told = options.choice, options.progress
 
     def case_in(world: int) -> Case | Unchecked:

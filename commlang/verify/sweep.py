@@ -7,10 +7,11 @@ import signal
 import sys
 import threading
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commlang.errors import CommlangError
+from commlang.records import record
 from commlang.verify.affine import Matching, matching
 from commlang.verify.outcome import identity
 from commlang.verify.shapes import listed, shape
@@ -36,7 +37,7 @@ FORK_FROM = 6
 """Fewer worlds than this are not worth a start of processes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """What a world came to."""
 
@@ -50,7 +51,7 @@ class Verdict:
     """Whether it is too large to be decided."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refusal:
     """Worlds that a pattern does not take, with the reason that it gives for the first."""
 
@@ -58,7 +59,7 @@ class Refusal:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sweep:
     """What was decided of one pattern, with worlds in order, and of all worlds."""
 
