@@ -4,9 +4,9 @@ A file says in its first lines where the case comes from, for how many ranks it 
 must be found: `clean`, or `CODE @ line` for each finding (`CODE @ 6-7` where either line of a
 block is right). `expect` stands for every target; `nccl` (communicators made at first use),
 `nccl-eager` and `mpi` say what is found there instead. Whether a backend supports an operation at
-all (CL26) is no part of the cases. `advice` says what advice on speed is given, `advice-nccl` what is
-given on NCCL; other files are given none that is looked at. `impossible.md` lists the cases that the
-language has made impossible.
+all (CL26) is no part of the cases. `advice` and `advice-nccl` say what advice on speed is given, on
+NCCL for the latter; of files without them that is not looked at. `impossible.md` lists the cases
+that the language has made impossible.
 """
 
 from __future__ import annotations
