@@ -42,6 +42,14 @@ _SAID_BY_THEN_S = 2.0
     help="gloo, nccl, mpi, or one for each device: cpu:gloo,cuda:nccl.",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:INDEX.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["program", "overlap"]),
+    default="program",
+    show_default=True,
+    help="Run what is written, or start early, wait late and coalesce what is small.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Say which passes were applied, and why not.")
 @click.option("--allow-hazards", is_flag=True, help="Run even what may hang on NCCL.")
 @click.option(
     "--timeout",

@@ -13,12 +13,13 @@ import torch.distributed as dist
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.agreement import Agreement, first_line
+from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
 from commlang.operations import Kind
-from commlang.schedule import Act, linearise
+from commlang.schedule import Act
 from commlang.syntax import ast
 from commlang.version import __version__
 
@@ -77,7 +78,7 @@ class Executor:
         """A watchdog's own: `position[0]` is then the number of the action that runs."""
         self.program = plan.program(self.rank)
         self._check_externs(stand_in)
-        self.actions: list[Action] = linearise(self.program, self.rank, plan.program)
+        self.actions: list[Action] = plan.actions(self.rank, self.program)
         self._memory = Memory(self.program, self.device)
         self._agreement: Agreement | None = None
         self._communicators: Communicators | None = None
@@ -231,6 +232,8 @@ class Executor:
             return self._batch(action.rows)
         if self.program.site_of(row).kind.is_local:
             return bind_local(self.program, row, self._memory, self.externs)
+        if len(action.rows) > 1:
+            return self._bucket(action.rows)
         call = self._call(row)
         if action.act is Act.RUN:
             return call.run
@@ -245,6 +248,19 @@ class Executor:
         assert self._communicators is not None
         group = self._communicators[int(self.program.group[row])]
         return bind_communication(self.program, row, self._memory, group, self.backend)
+
+    def _bucket(self, rows: tuple[int, ...]) -> Step:
+        """Start collectives as one, which ends for all of them when it is first waited for."""
+        assert self._communicators is not None
+        group = self._communicators[int(self.program.group[rows[0]])]
+        start = bind_bucket(self.program, rows, self._memory, group, self.backend)
+        works = self._works
+
+        def issue() -> None:
+            work = start()
+            works.update(dict.fromkeys(rows, work))
+
+        return issue
 
     def _batch(self, rows: tuple[int, ...]) -> Step:
         """Start all messages and collectives, do the local work, then join."""

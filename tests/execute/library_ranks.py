@@ -42,7 +42,8 @@ class Spot:
 def plan(case: dict[str, Any], world: int) -> Plan:
     """The plan of a case; raises PatternError if its `require` forbids the world."""
     module = load_module(Source.read(case["file"]))
-    return make_plan(module.symbols[case["pattern"]], world, case["values"])
+    definition = module.symbols[case["pattern"]]
+    return make_plan(definition, world, case["values"], schedule=case["schedule"])
 
 
 def narrator(cases: list[tuple[Plan, list[Spot], int]]) -> Narrator:
