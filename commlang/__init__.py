@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from commlang.diagnostics import Diagnostic
     from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
+    from commlang.execute.hooks import ddp_hook, fsdp_comms
     from commlang.plan import Plan
     from commlang.program import Program
 
@@ -33,6 +34,8 @@ __all__ = [
     "Program",
     "UsageError",
     "__version__",
+    "ddp_hook",
+    "fsdp_comms",
     "load",
     "loads",
     "process_group",
@@ -44,6 +47,8 @@ _LAZY = {
     "Pattern": "commlang.api",
     "Plan": "commlang.plan",
     "Program": "commlang.program",
+    "ddp_hook": "commlang.execute.hooks",
+    "fsdp_comms": "commlang.execute.hooks",
     "load": "commlang.api",
     "loads": "commlang.api",
     "process_group": "commlang.execute.embed",

@@ -10,6 +10,7 @@ from commlang.checks import check_program
 from commlang.diagnostics import did_you_mean
 from commlang.dtypes import DTYPES
 from commlang.errors import PatternError, UsageError
+from commlang.expand.binding import is_tensor
 from commlang.expand.run import MAX_EVENTS
 from commlang.program import Program, build
 from commlang.resolve.check import check_all
@@ -67,6 +68,16 @@ class Pattern:
     def name(self) -> str:
         """The pattern's name."""
         return self.definition.node.name
+
+    @property
+    def tensors(self) -> list[str]:
+        """The names of its tensor parameters, in order."""
+        return [p.target.id for p in self.definition.node.params if is_tensor(p)]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its other parameters, in order."""
+        return [p.target.id for p in self.definition.node.params if not is_tensor(p)]
 
     @property
     def doc(self) -> str:

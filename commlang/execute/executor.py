@@ -224,6 +224,11 @@ class Executor:
         self._steps = [self._step(action) for action in self.actions]
         self._bound_to = asked
 
+    def release(self) -> None:
+        """Hold on to no tensors; the next run or bind needs all that the pattern reads."""
+        self._bound_to, self._steps = None, []
+        self._memory.release()
+
     def _step(self, action: Action) -> Step:
         works, row = self._works, action.row
         if action.act is Act.JOIN:
