@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from commlang.api import Pattern
+    from commlang.plan import Plan
+
+
+class Pattern(Protocol):
+    """What a hook needs of a `commlang.Pattern`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tensors(self) -> list[str]: ...
+    @property
+    def parameters(self) -> list[str]: ...
+    def plan(self, world: int, /, *, tensors: Any, schedule: Any, **values: Any) -> Plan: ...
+
 
 _dist: Any = dist  # whose functions have no complete types
 _OPS = ("sum", "avg", "product", "min", "max")
