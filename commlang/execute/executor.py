@@ -18,6 +18,7 @@ from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
 from commlang.syntax import ast
@@ -87,6 +88,7 @@ class Executor:
         self._works: dict[int, Any] = {}
         self._failed_row: int | None = None
         self._failure: str | None = None
+        self._worker: Worker | None = None
 
     def _check_externs(self, stand_in: bool) -> None:
         called = {s.name for s in self.program.sites if s.kind is Kind.EXTERN}
@@ -137,6 +139,9 @@ class Executor:
     ) -> None:
         if self._communicators is None or self._agreement is None:
             return
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
         communicators, agreement = self._communicators, self._agreement
         self._communicators = self._agreement = None
         self._steps, self._bound_to = [], None
@@ -153,6 +158,16 @@ class Executor:
 
     # --------------------------------------------------------------- running
 
+    def start(self, /, **tensors: torch.Tensor) -> Run[dict[str, torch.Tensor]]:
+        """`run` in the background, as with torch's `async_op=True`; the handle's `wait` ends it.
+
+        Runs that were started go on in one thread, one after the other. Until they are waited for,
+        nobody may use their tensors, or run something else on the group. What `run` would raise,
+        `wait` does.
+        """
+        self._worker = self._worker or Worker(self.device)
+        return self._worker.submit(lambda: self._run_now(tensors))
+
     def run(self, /, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run the plan once on these tensors, in place; returns all tensor parameters by name.
 
@@ -162,6 +177,11 @@ class Executor:
         names the rank and the statement, if an operation or an extern fails: the ranks are then
         at different places, so this Executor runs no more.
         """
+        if self._worker is not None and not self._worker.is_idle:
+            raise UsageError("a run that was started is under way; wait for it first")
+        return self._run_now(tensors)
+
+    def _run_now(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         token = object()
         group = self.group
         if _running.setdefault(group, token) is not token:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -61,12 +60,13 @@ class Worker:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._pool = ThreadPoolExecutor(1, "commlang-run", self._begin)
+        self._last: Future[Any] | None = None
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     @property
-    def is_current(self) -> bool:
-        """Whether the caller is this thread."""
-        return threading.current_thread().name.startswith("commlang-run")
+    def is_idle(self) -> bool:
+        """Whether all that was submitted is done."""
+        return self._last is None or self._last.done()
 
     def _begin(self) -> None:
         if self._device.type == "cuda":
@@ -75,7 +75,8 @@ class Worker:
     def submit(self, work: Callable[[], T]) -> Run[T]:
         """Do some work after all that was submitted before, and after the current stream's."""
         if self._stream is None:
-            return Run(self._pool.submit(work), self._device, None)
+            self._last = self._pool.submit(work)
+            return Run(self._last, self._device, None)
         stream, done, ready = self._stream, torch.cuda.Event(), torch.cuda.Event()
         ready.record(torch.cuda.current_stream(self._device))
 
@@ -86,7 +87,8 @@ class Worker:
                 done.record(stream)
                 return result
 
-        return Run(self._pool.submit(on_stream), self._device, done)
+        self._last = self._pool.submit(on_stream)
+        return Run(self._last, self._device, done)
 
     def close(self) -> None:
         """Wait for all that was submitted, and end the thread."""
