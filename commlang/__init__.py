@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from commlang.diagnostics import Diagnostic
     from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
+    from commlang.execute.mpi.registry import register_mpi
     from commlang.plan import Plan
     from commlang.program import Program
 
@@ -36,6 +37,7 @@ __all__ = [
     "load",
     "loads",
     "process_group",
+    "register_mpi",
 ]
 
 _LAZY = {
@@ -47,6 +49,7 @@ _LAZY = {
     "load": "commlang.api",
     "loads": "commlang.api",
     "process_group": "commlang.execute.embed",
+    "register_mpi": "commlang.execute.mpi.registry",
 }
 
 

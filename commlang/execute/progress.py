@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
 import time
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,6 +111,14 @@ class Board:
         running = self.state(row) is State.RUNNING and pid != os.getpid()
         # Asked again, as it may have ended between the two questions.
         return running and not _alive(pid) and self.state(row) is State.RUNNING
+
+    def kill_running(self) -> None:
+        """Kill the processes of ranks that have not said that they ended, as a launcher may."""
+        for row in range(self._size):
+            pid = self._get(row, _Word.PID)
+            if self.state(row) is State.RUNNING and _alive(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def report(self, row: int, *, look: bool = True) -> RankReport:
         """All that is known here of one rank; with `look`, also whether its process is gone."""

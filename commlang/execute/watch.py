@@ -41,10 +41,14 @@ _STOP = b"\0"
 
 @record
 class Launched:
-    """Set in a rank that `launch` started: its launcher reports failures, and owns `run_dir`."""
+    """Set in a rank that `launch` started: its launcher reports failures, and owns `run_dir`.
+
+    A launcher that does not see how each rank ends is `blind`: a rank that it ends has to say so.
+    """
 
     run_dir: Path
     launcher: int
+    blind: bool = False
 
 
 class Watch:
@@ -144,7 +148,7 @@ class Watch:
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
         for signum in (signal.SIGINT, signal.SIGTERM):
             self._old_signals[signum] = signal.signal(signum, _leave_to_thread)
-        if self._launched:
+        if self._launched and not self._launched.blind:
             # The agent's way to end its ranks: instant, even for one that never lets the GIL go.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
