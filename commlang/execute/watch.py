@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from commlang.execute.diagnosis import Narrator, WaitGraph, explain
-from commlang.execute.progress import DONE, Board
+from commlang.execute.progress import DONE, Board, alive
 from commlang.execute.report import (
     ENDED_BADLY,
     NOTES_FILE,
@@ -49,6 +49,11 @@ class Launched:
     run_dir: Path
     launcher: int
     blind: bool = False
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether the launcher is gone; one that is blind is not the parent, but lives here too."""
+        return not alive(self.launcher) if self.blind else os.getppid() != self.launcher
 
 
 class Watch:
@@ -222,7 +227,7 @@ class Watch:
 
     def _interrupted(self, signum: int) -> NoReturn:
         launched = self._launched
-        if launched and os.getppid() != launched.launcher:
+        if launched and launched.is_orphan:
             # Nobody is left to tidy up; every rank tries, one of them does.
             shutil.rmtree(launched.run_dir, ignore_errors=True)
         self._end(State.STOPPED, message=f"stopped by {signal.Signals(signum).name}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @entity
 class Action:
-    """One operation, bound to its tensors, which `held` keeps in place.
+    """One operation, bound to its tensors, whose memory `held` keeps.
 
     `now` does it, `later` starts it. `before` and `after` are the copies that go with it. For a
     `message` that is received, `expected` is its number of elements, of MPI's type `unit`.
@@ -29,7 +29,7 @@ class Action:
     before: Sequence[Callable[[], object]] = ()
     after: Sequence[Callable[[], object]] = ()
     results: Sequence[torch.Tensor] = ()
-    held: object = None
+    held: Sequence[torch.Tensor] = ()
     message: tuple[int, MPI.Datatype] | None = None
 
     def run(self) -> None:

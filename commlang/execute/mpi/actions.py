@@ -44,6 +44,7 @@ class Actions:
     def reduce_scatter(self, output: torch.Tensor, inputs: Tensors, op: dist.ReduceOp) -> Action:
         """`op` over the tensors that all ranks list for this one."""
         inputs, (output,) = _real(inputs, op), _real([output], op)
+        self._lists("reduce_scatter", inputs, output)
         how = arithmetic(output.dtype, op)
         stage = Staging()
         self._divide_last(stage, made := stage.made(output, how.dtype), mean=how.mean)
@@ -57,11 +58,13 @@ class Actions:
     ) -> Action:
         """`op` over this rank's share of all ranks' tensors."""
         output, tensor = _real([output, tensor], op)
+        self._fits("reduce_scatter_single", tensor.numel(), self._size * output.numel())
         how = arithmetic(output.dtype, op)
         stage = Staging()
         self._divide_last(stage, made := stage.made(output, how.dtype), mean=how.mean)
-        given = stage.given(tensor, how.dtype)
-        arguments = (numbers(given), numbers(made), how.op)
+        memory, *_ = numbers(stage.given(tensor, how.dtype))
+        _, count, datatype = buffer = numbers(made)
+        arguments = ([memory, count, datatype], buffer, how.op)  # counts are per rank
         return self._action(
             "reduce_scatter_single", stage, [output], *arguments, call="reduce_scatter_block"
         )
@@ -75,11 +78,14 @@ class Actions:
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor) -> Action:
         """All ranks' tensors, one after the other in one."""
         stage = Staging()
-        buffers = (spec(stage.given(tensor)), spec(stage.made(output)))
+        self._fits("all_gather_single", output.numel(), self._size * tensor.numel())
+        (memory, count, datatype), (made, *_) = spec(stage.given(tensor)), spec(stage.made(output))
+        buffers = ([memory, count, datatype], [made, count, datatype])  # counts are per rank
         return self._action("all_gather_single", stage, [output], *buffers, call="allgather")
 
     def all_gather(self, outputs: Tensors, tensor: torch.Tensor) -> Action:
         """All ranks' tensors, which may differ in length, in a list."""
+        self._lists("all_gather", outputs, tensor)
         stage = Staging()
         made = parts(stage.made_list(outputs), _lengths(outputs))
         buffers = (spec(stage.given(tensor)), made)
@@ -88,7 +94,8 @@ class Actions:
     def gather(self, tensor: torch.Tensor, outputs: Tensors, root: int) -> Action:
         """All ranks' tensors in a list of the root's, which is empty elsewhere."""
         stage = Staging()
-        at_root = root == self._rank
+        if at_root := root == self._rank:
+            self._lists("gather", outputs, tensor)
         made = parts(stage.made_list(outputs), _lengths(outputs)) if at_root else None
         buffers = (spec(stage.given(tensor)), made, root)
         return self._action("gather", stage, outputs, *buffers, call="gatherv")
@@ -96,13 +103,16 @@ class Actions:
     def scatter(self, output: torch.Tensor, inputs: Tensors, root: int) -> Action:
         """Each rank's tensor from a list of the root's, which is empty elsewhere."""
         stage = Staging()
-        at_root = root == self._rank
+        if at_root := root == self._rank:
+            self._lists("scatter", inputs, output)
         given = parts(stage.given_list(inputs), _lengths(inputs)) if at_root else None
         buffers = (given, spec(stage.made(output)), root)
         return self._action("scatter", stage, [output], *buffers, call="scatterv")
 
     def all_to_all(self, outputs: Tensors, inputs: Tensors) -> Action:
         """A tensor from each rank and one for each."""
+        self._lists("all_to_all", inputs, outputs[self._rank])
+        self._lists("all_to_all", outputs, inputs[self._rank])
         stage = Staging()
         given = parts(stage.given_list(inputs), _lengths(inputs))
         made = parts(stage.made_list(outputs), _lengths(outputs))
@@ -152,6 +162,18 @@ class Actions:
         if mean:  # before it is copied, so that it is rounded once
             stage.after.insert(0, lambda: whole.div_(self._size))
 
+    def _lists(self, name: str, tensors: Tensors, own: torch.Tensor) -> None:
+        """Raise ValueError for a list that is not of one tensor a rank, with this rank's like `own`.
+
+        MPI would write past the end of a tensor that is too short.
+        """
+        self._fits(f"the list of {name}", len(tensors), self._size)
+        self._fits(name, tensors[self._rank].numel(), own.numel())
+
+    def _fits(self, what: str, number: int, wanted: int) -> None:
+        if number != wanted:
+            raise ValueError(f"commlang_mpi: {what} needs {wanted}, but is given {number}")
+
     def _action(
         self,
         name: str,
@@ -170,7 +192,7 @@ class Actions:
             stage.before,
             stage.after,
             results,
-            (stage, results),
+            stage.held,
             message,
         )
 

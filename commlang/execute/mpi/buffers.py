@@ -26,6 +26,8 @@ class Staging:
     def __init__(self) -> None:
         self.before: list[Callable[[], object]] = []
         self.after: list[Callable[[], object]] = []
+        self.held: list[torch.Tensor] = []
+        """The tensors whose memory MPI reads and writes."""
 
     def given(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A contiguous tensor of the same values when the operation starts."""
@@ -45,11 +47,13 @@ class Staging:
         check(tensor)
         tensor = tensor.detach()
         if tensor.is_contiguous():
-            if dtype is None or tensor.dtype == dtype:
-                return tensor
             if tensor.dtype == torch.bool and dtype == torch.uint8:
-                return tensor.view(dtype)
+                tensor = tensor.view(dtype)
+            if dtype is None or tensor.dtype == dtype:
+                self.held.append(tensor)
+                return tensor
         stage = torch.empty(tensor.shape, dtype=dtype or tensor.dtype)
+        self.held.append(stage)
         if given:
             self.before.append(partial(stage.copy_, tensor))
         if made:
@@ -80,8 +84,10 @@ class Staging:
         dtype = dtype or tensors[0].dtype
         joined = _joined(tensors)
         if joined is not None and joined.dtype == dtype:
+            self.held.append(joined)
             return joined, ()
         whole = torch.empty(sum(tensor.numel() for tensor in tensors), dtype=dtype)
+        self.held.append(whole)
         flat = torch.split(whole, [tensor.numel() for tensor in tensors])
         return whole, [p.view(t.shape) for p, t in zip(flat, tensors, strict=True)]
 

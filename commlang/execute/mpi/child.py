@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from pathlib import Path
@@ -32,9 +31,8 @@ def _rank(*arguments: Any) -> None:
 
 def run(run_dir: Path) -> None:
     """Be a rank of the job that is described in the run's directory."""
-    entry, args, timeout = pickle.loads((run_dir / JOB_FILE).read_bytes())
-    # mpirun forks the ranks of its node, and is the one to outlive them.
-    main(Job(_rank, (run_dir, entry, args), run_dir, os.getppid(), timeout, blind=True))
+    entry, args, timeout, launcher = pickle.loads((run_dir / JOB_FILE).read_bytes())
+    main(Job(_rank, (run_dir, entry, args), run_dir, launcher, timeout, blind=True))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _BOARD_FILE, _JOB_FILE, _SAID_FILE = "board", "job", "said"
 _POLL_S = 0.02
-# mpirun gives ranks ten seconds to end on a signal; then it kills them, and then it ends.
+# mpirun gives ranks so long to end on a signal, which they take note of; then it kills them.
+_NOTICE_S = 3
 _SHUTDOWN_S = 20.0
 _LEAVING_S = 60.0
 _SLOW_START_S = 120.0
@@ -45,7 +46,7 @@ _ENDS = (
     (re.compile(r"rank (\d+) with PID \d+ on node \S+ exited on\s+signal (\d+)"), -1),
     (re.compile(r"Process name: \[\S+,(\d+)\]\s+Exit code:\s+(\d+)"), 1),
 )
-"""How Open MPI tells of a rank's end: by a signal, or with an exit code."""
+"""How Open MPI tells of a rank's end: by a signal (negative here), or with an exit code."""
 
 
 class _Signal(Exception):
@@ -78,7 +79,7 @@ def launch_mpi(
     ranks, mpirun = options.nproc_per_node, find_mpirun()
     with run_directory() as run_dir, signals_restored(), _signals_raised():
         board = Board.create(run_dir / _BOARD_FILE, range(ranks))
-        (run_dir / _JOB_FILE).write_bytes(pickle.dumps((entry, args, timeout)))
+        (run_dir / _JOB_FILE).write_bytes(pickle.dumps((entry, args, timeout, os.getpid())))
         ending = Ending(board, run_dir, narrator or Narrator())
         job = _Job(mpirun, ranks, board, run_dir, max(timeout, _SLOW_START_S))
         try:
@@ -111,7 +112,7 @@ class _Job:
                 command,
                 stdin=subprocess.DEVNULL,
                 stderr=log,
-                env=_environment(),
+                env=_environment(run_dir),
                 start_new_session=True,  # a terminal's Ctrl-C is ours to pass on
                 preexec_fn=_end_with_parent,
             )
@@ -147,10 +148,12 @@ class _Job:
         self._said.close()
 
     def exit_codes(self) -> dict[int, int]:
-        """What mpirun said of how ranks ended, negative for signals; it need not say it of all."""
+        """What mpirun said of how ranks ended, by local rank; it need not say it of all."""
         text = " ".join(self.log.read_text("utf-8", errors="replace").split())
+        # The local ranks of one node need not be in the order of the ranks.
+        row = {rank: row for row, rank in enumerate(self._board.ranks)}
         return {
-            int(rank): sign * int(code)
+            row[int(rank)]: sign * int(code)
             for pattern, sign in _ENDS
             for rank, code in pattern.findall(text)
         }
@@ -161,17 +164,20 @@ class _Job:
             sys.stderr.flush()
 
 
-def _environment() -> dict[str, str]:
+def _environment(run_dir: Path) -> dict[str, str]:
     """The ranks': modules from where this process has them, and mpirun less strict than it is.
 
     There may be more ranks than cores, as with any other backend, and containers have only root.
+    What Open MPI keeps in files goes with the run's directory, even if ranks are killed.
     """
     env = dict(os.environ)
     env["PYTHONPATH"] = os.pathsep.join(path or str(os.getcwd()) for path in sys.path)  # noqa: PTH109
     env.setdefault("OMP_NUM_THREADS", "1")
     env.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
     env.setdefault("PRTE_MCA_hwloc_default_binding_policy", "none")
-    env.setdefault("PRTE_MCA_odls_base_sigkill_timeout", "10")
+    env.setdefault("PRTE_MCA_odls_base_sigkill_timeout", str(_NOTICE_S))
+    env.setdefault("PRTE_MCA_prte_tmpdir_base", str(run_dir))
+    env.setdefault("OMPI_MCA_btl_sm_backing_directory", str(run_dir))
     if os.geteuid() == 0:
         env.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         env.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
