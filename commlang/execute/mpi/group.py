@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from commlang.execute.mpi.action import Action
 
-_dist: Any = dist  # torch's collectives have no complete types
 _c10d: Any = torch._C._distributed_c10d  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
 
 Tensor = torch.Tensor
@@ -48,7 +47,7 @@ def create(options: Any) -> MpiProcessGroup:
     # Groups that share ranks may be made at once; a tag from the name tells them apart.
     tag = zlib.crc32(options.group_id.encode()) % _LARGEST_TAG
     comm = everyone.Create_group(everyone.group.Incl(members), tag)
-    return MpiProcessGroup(comm, options.timeout)
+    return MpiProcessGroup(comm, options.group_id, options.timeout)
 
 
 class MpiProcessGroup(dist.ProcessGroup):
@@ -58,9 +57,9 @@ class MpiProcessGroup(dist.ProcessGroup):
     groups that are made after this one.
     """
 
-    def __init__(self, comm: MPI.Intracomm, timeout: timedelta) -> None:
+    def __init__(self, comm: MPI.Intracomm, name: str, timeout: timedelta) -> None:
         super().__init__(comm.rank, comm.size)
-        self._comm = comm
+        self._comm, self._name = comm, name
         self._actions = Actions(comm)
         self.options: Any = _c10d.Backend.Options(NAME, timeout)
 
@@ -151,7 +150,7 @@ class MpiProcessGroup(dist.ProcessGroup):
 
     @property
     def group_name(self) -> str:
-        return _dist.distributed_c10d._world.pg_names[self]
+        return self._name
 
 
 def _done(action: Action, opts: Any) -> dist.Work:
