@@ -132,9 +132,7 @@ class Ending:
         text = "\n  ".join([f"interrupted by {signal.Signals(signum).name}", *lines])
         return RunInterrupted(text, reports, signum)
 
-    def _reports(
-        self, exit_codes: Mapping[int, int], *, look: bool = False
-    ) -> list[RankReport]:
+    def _reports(self, exit_codes: Mapping[int, int], *, look: bool = False) -> list[RankReport]:
         # The processes are all gone by now, so that only exit codes and notes tell who went first.
         local = self._board.reports(look=look)
         reports = {r.rank: self._with_end(r, row, exit_codes) for row, r in enumerate(local)}

@@ -109,8 +109,8 @@ def open_store(info: RankInfo, timeout: float, init_method: str = "env://") -> S
     """The store in which the ranks meet; rank 0 serves it, unless torchrun's agent does already.
 
     `init_method` is `env://` (the place that `info` holds), `tcp://host:port`, `file:///path` or
-    `mpi://` (a place that ranks of MPI agree on). Raises UsageError for another, and CommlangError if rank 0 does not answer within `timeout`
-    seconds.
+    `mpi://` (a place that ranks of MPI agree on). Raises UsageError for another, and CommlangError
+    if rank 0 does not answer within `timeout` seconds.
     """
     url = urlsplit(init_method)
     if url.scheme == "file" and url.path:

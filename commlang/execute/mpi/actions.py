@@ -9,8 +9,8 @@ import torch.distributed as dist
 from mpi4py import MPI
 
 from commlang.execute.mpi.action import Action
+from commlang.execute.mpi.arithmetic import arithmetic, kind_of
 from commlang.execute.mpi.buffers import Staging, numbers, parts, rows, spec
-from commlang.execute.mpi.arithmetic import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,7 @@ class Actions:
             stage.after.insert(0, lambda: whole.div_(self._size))
 
     def _lists(self, name: str, tensors: Tensors, own: torch.Tensor) -> None:
-        """Raise ValueError for a list that is not of one tensor a rank, with this rank's like `own`.
+        """Raise ValueError unless a list has a tensor for each rank, this one's as long as `own`.
 
         MPI would write past the end of a tensor that is too short.
         """
@@ -205,6 +205,6 @@ def _real(tensors: Tensors, op: dist.ReduceOp) -> Tensors:
     """Complex numbers as pairs of real ones, for what treats both parts alike."""
     if not any(tensor.is_complex() for tensor in tensors):
         return tensors
-    if op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+    if kind_of(op) not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
         raise ValueError(f"commlang_mpi has no {op} of complex numbers")
     return [torch.view_as_real(tensor) for tensor in tensors]

@@ -46,7 +46,7 @@ _BITWISE = (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)
 
 @entity
 class Arithmetic:
-    """How MPI reduces tensors of a dtype: in which dtype, by which op; a mean divides at the end."""
+    """How MPI reduces tensors of a dtype: in which dtype and by which op; a mean divides last."""
 
     dtype: torch.dtype
     op: MPI.Op
@@ -58,11 +58,16 @@ _known: dict[tuple[torch.dtype, Any], Arithmetic] = {}
 
 def arithmetic(dtype: torch.dtype, op: dist.ReduceOp) -> Arithmetic:
     """How to reduce real numbers of `dtype`; raises ValueError for what has no meaning."""
-    kind: Any = getattr(op, "op", op)  # torch has a class for an op, and one that may hold a factor
+    kind = kind_of(op)
     found = _known.get((dtype, kind))
     if found is None:
         found = _known[dtype, kind] = _arithmetic(dtype, kind)
     return found
+
+
+def kind_of(op: dist.ReduceOp) -> Any:
+    """The plain op: torch also has a class for those that may hold a factor."""
+    return getattr(op, "op", op)
 
 
 def moved(tensor: torch.Tensor) -> MPI.Datatype:

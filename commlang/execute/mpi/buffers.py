@@ -48,7 +48,7 @@ class Staging:
         tensor = tensor.detach()
         if tensor.is_contiguous():
             if tensor.dtype == torch.bool and dtype == torch.uint8:
-                tensor = tensor.view(dtype)
+                tensor = tensor.view(torch.uint8)
             if dtype is None or tensor.dtype == dtype:
                 self.held.append(tensor)
                 return tensor

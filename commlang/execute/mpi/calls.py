@@ -1,4 +1,4 @@
-"""The executor's calls on MPI: with buffers prepared when a plan is bound, where a call costs most."""
+"""The executor's calls on MPI: their buffers are prepared once, when a plan is bound."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """A process group of torch on a communicator of MPI."""
 
+# torch's own types for these methods are of its overloads, and not how it calls them.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import zlib
@@ -9,11 +12,11 @@ import torch
 import torch.distributed as dist
 from mpi4py import MPI
 
-from commlang.execute.settings import MPI as NAME
 from commlang.execute.mpi.actions import Actions
 from commlang.execute.mpi.calls import MpiCalls
 from commlang.execute.mpi.library import progress, world, world_of
 from commlang.execute.mpi.work import Finished
+from commlang.execute.settings import MPI as NAME
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -58,7 +61,7 @@ class MpiProcessGroup(dist.ProcessGroup):
     """
 
     def __init__(self, comm: MPI.Intracomm, name: str, timeout: timedelta) -> None:
-        super().__init__(comm.rank, comm.size)
+        super().__init__(comm.rank, comm.size)  # pyright: ignore[reportCallIssue] - needs no store
         self._comm, self._name = comm, name
         self._actions = Actions(comm)
         self.options: Any = _c10d.Backend.Options(NAME, timeout)

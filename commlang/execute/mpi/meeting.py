@@ -28,7 +28,8 @@ def open_store(timeout: timedelta = _TIMEOUT) -> Store:
         store = _connect(host, 0, timeout, serve=True)
         everyone.bcast((host, store.port))
         return store
-    return _connect(*everyone.bcast(None), timeout, serve=False)
+    host, port = everyone.bcast(None)
+    return _connect(host, port, timeout, serve=False)
 
 
 def open_store_of(info: RankInfo, timeout: float) -> Store:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
-from torch.distributed.rendezvous import register_rendezvous_handler
+from torch.distributed.rendezvous import register_rendezvous_handler  # pyright: ignore[reportUnknownVariableType]
 
 from commlang.errors import UsageError
 from commlang.execute.mpi.found import MISSING

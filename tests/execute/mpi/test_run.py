@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,9 @@ from commlang.execute.mpi import found
 from commlang.execute.mpi.found import find_mpirun
 from commlang.execute.mpi.launch import launch_mpi
 from commlang.execute.options import LaunchOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 100
@@ -95,8 +99,12 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def assert_nothing_is_left(folder: Path) -> None:
     assert list((folder / "tmp").iterdir()) == []
-    for file in folder.glob("pid-*"):
-        wait_until(lambda pid=int(file.read_text()): not running(pid))
+    assert_no_rank_is_left(folder)
+
+
+def assert_no_rank_is_left(folder: Path) -> None:
+    pids = [int(file.read_text()) for file in folder.glob("pid-*")]
+    wait_until(lambda: not any(map(running, pids)))
 
 
 def running(pid: int) -> bool:
@@ -107,8 +115,7 @@ def running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def wait_until(there: object) -> None:
-    assert callable(there)
+def wait_until(there: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not there():
         assert time.monotonic() < deadline
@@ -177,8 +184,7 @@ def test_a_signal_ends_the_ranks(folder: Path, signum: signal.Signals) -> None:
         assert "rank 1 stood at `work(x)` (step.cl:5:5)" in said
         assert_nothing_is_left(folder)
     wait_until(lambda: not list((folder / "tmp").iterdir()))
-    for rank in range(2):
-        wait_until(lambda pid=int((folder / f"pid-{rank}").read_text()): not running(pid))
+    assert_no_rank_is_left(folder)
 
 
 def test_what_mpi_does_not_do_is_refused_before_the_run(folder: Path) -> None:
