@@ -152,7 +152,8 @@ class Actions:
         self, tensor: torch.Tensor, op: dist.ReduceOp, *, made: bool = True
     ) -> tuple[Staging, torch.Tensor, MPI.Op]:
         """A tensor to be reduced in place, staged in the dtype that MPI computes in."""
-        (tensor,) = _real([tensor], op)
+        if tensor.is_complex():
+            (tensor,) = _real([tensor], op)
         how, stage = arithmetic(tensor.dtype, op), Staging()
         whole = (stage.updated if made else stage.given)(tensor, how.dtype)
         self._divide_last(stage, whole, mean=how.mean and made)
@@ -160,7 +161,7 @@ class Actions:
 
     def _divide_last(self, stage: Staging, whole: torch.Tensor, *, mean: bool) -> None:
         if mean:  # before it is copied, so that it is rounded once
-            stage.after.insert(0, lambda: whole.div_(self._size))
+            stage.after.insert(0, lambda: whole.detach().div_(self._size))
 
     def _lists(self, name: str, tensors: Tensors, own: torch.Tensor) -> None:
         """Raise ValueError unless a list has a tensor for each rank, this one's as long as `own`.

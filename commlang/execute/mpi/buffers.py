@@ -45,13 +45,13 @@ class Staging:
         self, tensor: torch.Tensor, dtype: torch.dtype | None, *, given: bool, made: bool
     ) -> torch.Tensor:
         check(tensor)
-        tensor = tensor.detach()
         if tensor.is_contiguous():
             if tensor.dtype == torch.bool and dtype == torch.uint8:
                 tensor = tensor.view(torch.uint8)
             if dtype is None or tensor.dtype == dtype:
                 self.held.append(tensor)
                 return tensor
+        tensor = tensor.detach()  # what requires a gradient is not written in place
         stage = torch.empty(tensor.shape, dtype=dtype or tensor.dtype)
         self.held.append(stage)
         if given:
@@ -94,7 +94,7 @@ class Staging:
 
 def check(tensor: torch.Tensor) -> None:
     """Raise ValueError for a tensor that is not in memory as MPI knows it."""
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+    if not tensor.is_cpu or tensor.layout != torch.strided:
         raise ValueError(
             f"commlang_mpi moves dense tensors on the cpu, not {tensor.layout} on {tensor.device}"
         )

@@ -73,7 +73,7 @@ def a_wait_may_have_a_limit(rank: int, size: int) -> None:
         tensor = torch.zeros(COUNT)
         work = dist.irecv(tensor, src=1, tag=3)
         assert work is not None
-        with pytest.raises(dist.DistBackendError, match="^recv is not over after"):
+        with pytest.raises(dist.DistBackendError, match="recv is not over"):
             work.wait(timedelta(milliseconds=20))
         dist.send(tensor, 1)  # which lets rank 1 send
         work.wait()

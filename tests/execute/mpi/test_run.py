@@ -131,9 +131,16 @@ def test_alone_it_starts_mpirun(folder: Path) -> None:
 
 
 def test_under_mpirun_it_joins(folder: Path) -> None:
+    done = mpirun(folder, *command("ring_all_reduce", "--iters", "1"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 ranks on commlang_mpi, cpu, 1 host" in done.stdout
+    assert "holds on every rank" in done.stdout
+
+
+def mpirun(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    done = subprocess.run(
-        [find_mpirun(), "--oversubscribe", "-n", "3", *command("ring_all_reduce", "--iters", "1")],
+    return subprocess.run(
+        [find_mpirun(), "--oversubscribe", "-n", "3", *command],
         cwd=folder,
         env=environment(folder) | root,
         capture_output=True,
@@ -141,9 +148,28 @@ def test_under_mpirun_it_joins(folder: Path) -> None:
         timeout=DEADLINE_S,
         check=False,
     )
+
+
+def test_any_program_may_use_the_backend(folder: Path) -> None:
+    page = (ROOT / "docs" / "running.md").read_text("utf-8")
+    text = page.split("file: program.py -->\n```python\n")[1].split("```")[0]
+    (folder / "program.py").write_text(text)
+    done = mpirun(folder, sys.executable, "program.py")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "3 ranks on commlang_mpi, cpu, 1 host" in done.stdout
-    assert "holds on every rank" in done.stdout
+    assert sorted(done.stdout.splitlines()) == [f"rank {r}: [3.0, 3.0, 3.0]" for r in range(3)]
+
+
+def test_a_program_whose_rank_fails_ends_on_all_ranks(folder: Path) -> None:
+    lines = (
+        "import commlang, torch, torch.distributed as dist",
+        "dist.init_process_group(commlang.register_mpi(), init_method='mpi://')",
+        "assert dist.get_rank() != 1, 'boom'",
+        "dist.all_reduce(torch.ones(3))",
+    )
+    (folder / "program.py").write_text("\n".join(lines))
+    done = mpirun(folder, sys.executable, "program.py")
+    assert done.returncode != 0
+    assert "[rank1]: AssertionError: boom" in done.stderr
 
 
 @pytest.mark.parametrize(
