@@ -60,12 +60,9 @@ def ways(size: int, gloo: Any) -> dict[str, Callable[[], object]]:
 def work(context: RankContext) -> list[list[float]]:
     """Per size, the median time of each way in µs, as this rank sees it."""
     torch.set_num_threads(1)
-    found: list[list[float]] = []
     with context.join(backend="mpi"):
         gloo = _dist.new_group(backend="gloo")
-        for size in SIZES:
-            found.append(medians(ways(size, gloo), context))
-    return found
+        return [medians(ways(size, gloo), context) for size in SIZES]
 
 
 def medians(calls: dict[str, Callable[[], object]], context: RankContext) -> list[float]:
