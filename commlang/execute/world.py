@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
+from commlang.execute.mpi.found import refuse_alone
 from commlang.execute.settings import MPI
 from commlang.execute.stores import FileStore, HashStore, PrefixStore, TCPStore
 from commlang.records import record
@@ -118,6 +119,7 @@ def open_store(info: RankInfo, timeout: float, init_method: str = "env://") -> S
     if url.scheme == "tcp" and url.hostname and url.port:
         return _tcp_store(info, url.hostname, url.port, timeout, served=False)
     if url.scheme == "mpi":
+        refuse_alone(info.rank, info.world_size)
         from commlang.execute.mpi.meeting import open_store_of
 
         return open_store_of(info, timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from importlib.util import find_spec
@@ -13,6 +14,27 @@ MISSING = (
     "MPI needs mpi4py and an MPI that it loads: `pip install 'commlang[mpi]'` brings both, and "
     "`pip install mpi4py` is enough where there is an MPI"
 )
+
+
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+"""One of these is set for a process that a launcher of MPI has started."""
+
+
+def refuse_alone(rank: int, size: int) -> None:
+    """Raise UsageError for a rank of several that no launcher of MPI has started.
+
+    A lone process that starts MPI and then fails would leave its shared memory behind.
+    """
+    if size > 1 and not any(name in os.environ for name in _RANK_VARIABLES):
+        raise UsageError(differs(0, 1, rank, size))
+
+
+def differs(rank: int, size: int, told: int, told_size: int) -> str:
+    """That MPI says another place of this rank than it is told."""
+    return (
+        f"MPI calls this rank {rank} of {size}, but its environment says rank {told} of "
+        f"{told_size}; start the ranks with `mpirun -n {told_size}`"
+    )
 
 
 def find_mpirun() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,11 @@ from mpi4py import MPI
 from mpi4py.run import set_abort_status
 
 from commlang.errors import UsageError
+from commlang.execute.mpi.found import differs
 from commlang.execute.mpi.progress import Progress
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-"""One of these is set for a process that a launcher of MPI has started."""
 
 
 @cache
@@ -30,21 +26,10 @@ def world() -> MPI.Intracomm:
 
 def world_of(rank: int, size: int) -> MPI.Intracomm:
     """`world`, if it says the same of this rank; raises UsageError if not."""
-    # A lone process that starts MPI and fails would leave its shared memory behind.
-    alone = not any(name in os.environ for name in _RANK_VARIABLES)
-    if alone and size > 1:
-        raise UsageError(_differs(0, 1, rank, size))
     everyone = world()
     if (everyone.rank, everyone.size) != (rank, size):
-        raise UsageError(_differs(everyone.rank, everyone.size, rank, size))
+        raise UsageError(differs(everyone.rank, everyone.size, rank, size))
     return everyone
-
-
-def _differs(rank: int, size: int, told: int, told_size: int) -> str:
-    return (
-        f"MPI calls this rank {rank} of {size}, but its environment says rank {told} of "
-        f"{told_size}; start the ranks with `mpirun -n {told_size}`"
-    )
 
 
 @cache

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch.distributed.rendezvous import register_rendezvous_handler  # pyright: ignore[reportUnknownVariableType]
 
 from commlang.errors import UsageError
-from commlang.execute.mpi.found import MISSING
+from commlang.execute.mpi.found import MISSING, refuse_alone
 from commlang.execute.settings import MPI
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def register_mpi() -> str:
 
 def _create(options: Any, backend_options: Any) -> dist.ProcessGroup:
     del backend_options
+    refuse_alone(options.group_rank, options.group_size)
     from commlang.execute.mpi.group import create
 
     return create(options)
