@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
     from commlang.execute.hooks import ddp_hook, fsdp_comms
+    from commlang.execute.mpi.registry import register_mpi
     from commlang.plan import Plan
     from commlang.program import Program
 
@@ -39,6 +40,7 @@ __all__ = [
     "load",
     "loads",
     "process_group",
+    "register_mpi",
 ]
 
 _LAZY = {
@@ -52,6 +54,7 @@ _LAZY = {
     "load": "commlang.api",
     "loads": "commlang.api",
     "process_group": "commlang.execute.embed",
+    "register_mpi": "commlang.execute.mpi.registry",
 }
 
 

@@ -122,7 +122,9 @@ def rank_main(
     return not any(row.wrong for row in rows), report
 
 
-def _launch(plans: list[Job], settings: BenchSettings, world: int, given: dict[str, Any]) -> tuple[bool, str]:
+def _launch(
+    plans: list[Job], settings: BenchSettings, world: int, given: dict[str, Any]
+) -> tuple[bool, str]:
     from commlang.execute.diagnosis import Narrator
     from commlang.execute.launch import launch
     from commlang.execute.options import LaunchOptions

@@ -51,9 +51,11 @@ def narrator(cases: list[tuple[Plan, list[Spot], int]]) -> Narrator:
     return Narrator(lambda rank, position: names[position])
 
 
-def work(context: RankContext, cases: list[tuple[Plan, list[Spot], int]]) -> list[Any]:
+def work(
+    context: RankContext, cases: list[tuple[Plan, list[Spot], int]], backend: str = "gloo"
+) -> list[Any]:
     context.follow(narrator(cases))
-    with context.join(backend="gloo", device="cpu") as world:
+    with context.join(backend=backend, device="cpu") as world:
         told: list[Any] = []
         for number, (a_plan, spots, seed) in enumerate(cases):
             context.position[0] = number
