@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.contracts.computed import OPERATORS, Combined, Packed
+from commlang.contracts.externs import call_extern, extern_of
 from commlang.contracts.lists import concat, reduce_numbers, reduce_tensors
 from commlang.contracts.scope import (
     Elsewhere,
@@ -33,7 +34,7 @@ from commlang.syntax import ast
 from commlang.syntax.walk import children, walk
 
 if TYPE_CHECKING:
-    from commlang.contracts.computed import Computed
+    from commlang.contracts.computed import Called, Computed
     from commlang.dtypes import DType
     from commlang.expand.arrays import Bool, Int
     from commlang.expand.record import Recording
@@ -56,6 +57,10 @@ class ContractEvaluator(Evaluator):
 
     def computed(self, what: Computed, shape: tuple[Int, ...], dtype: DType, scope: Scope) -> View:
         """A tensor for each lane of the scope."""
+        raise NotImplementedError
+
+    def called(self, call: Called, scope: Scope) -> list[View]:
+        """What an extern writes, in order: tensors for each lane of the scope."""
         raise NotImplementedError
 
     def compare_tensors(self, node: ast.Expr, op: str, a: Value, b: Value, scope: Scope) -> Bool:
@@ -202,6 +207,9 @@ class ContractEvaluator(Evaluator):
         bound = scope.lookup(name) if name in scope.visible() else None
         if name == "old" and bound is None:
             return self._old(node, scope)
+        extern = extern_of(name, scope)
+        if extern is not None:
+            return call_extern(self, node, extern, scope)
         if isinstance(func, ast.Call):
             bound = self.eval(func, scope)
         if bound is None and name in REDUCE_OPS and name != "premul_sum":
