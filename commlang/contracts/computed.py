@@ -45,6 +45,13 @@ class Packed:
 
 
 @record
+class Filled:
+    """A tensor with one number everywhere, which may differ from lane to lane."""
+
+    value: Value
+
+
+@record
 class Made:
     """A tensor that an extern writes: the `operand`-th of its tensors."""
 
@@ -63,7 +70,7 @@ class Called:
     made: tuple[Made, ...]
 
 
-Computed: TypeAlias = Combined | Reduced | Joined | Packed
+Computed: TypeAlias = Combined | Reduced | Joined | Packed | Filled
 
 OPERATORS: tuple[str, ...] = ("+", "-", "*", "/", "&", "|", "^", "min", "max")
 """What two tensors, or a tensor and a number, can be combined with."""

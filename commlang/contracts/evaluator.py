@@ -14,6 +14,7 @@ import numpy as np
 
 from commlang.contracts.computed import OPERATORS, Combined, Packed
 from commlang.contracts.externs import call_extern, extern_of
+from commlang.contracts.fold import filled, fold
 from commlang.contracts.lists import concat, reduce_numbers, reduce_tensors
 from commlang.contracts.scope import (
     Elsewhere,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from commlang.dtypes import DType
     from commlang.expand.arrays import Bool, Int
     from commlang.expand.record import Recording
+    from commlang.expand.values import Function
 
 _BINDINGS = (ast.Let, ast.LetFunction, ast.Group, ast.Mesh, ast.Temp)
 
@@ -197,6 +199,15 @@ class ContractEvaluator(Evaluator):
             fail(scope, node, "CL103", f"`{op}` cannot compare a tensor with {describe(other)}")
         return self.compare_tensors(node, op, a, b, scope)
 
+    def alike(self, values: tuple[Value, Value], scope: Scope) -> tuple[Value, Value]:
+        """A number that stands where other lanes have a tensor is everywhere in one."""
+        a, b = values
+        if isinstance(b, View) and arrays.is_number(a):
+            return filled(self, a, b, scope), b
+        if isinstance(a, View) and arrays.is_number(b):
+            return a, filled(self, b, a, scope)
+        return values
+
     # --------------------------------------------------------------------- calls
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
@@ -207,6 +218,8 @@ class ContractEvaluator(Evaluator):
         bound = scope.lookup(name) if name in scope.visible() else None
         if name == "old" and bound is None:
             return self._old(node, scope)
+        if name == "fold" and bound is None:
+            return fold(self, node, scope)
         extern = extern_of(name, scope)
         if extern is not None:
             return call_extern(self, node, extern, scope)
@@ -224,6 +237,13 @@ class ContractEvaluator(Evaluator):
             negative = self._combine(node, "*", args[0], -1, scope)
             return self._combine(node, "max", args[0], negative, scope)
         return super()._call(known, scope)
+
+    def apply(
+        self, node: ast.Call, function: Function, values: tuple[Value, ...], scope: Scope
+    ) -> Value:
+        """Call a `let` function with values, as `node` says."""
+        args = tuple(ast.Number(node.span, value, "", "") for value in values)
+        return self._apply(replace(node, args=args), function, scope)
 
     def _reduce(self, node: ast.Call, op: Op, args: list[Value], scope: Scope) -> Value:
         if len(args) > 1 and any(isinstance(arg, View) for arg in args):  # min(a, b, …)

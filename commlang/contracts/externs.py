@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commlang.contracts.computed import Called, Made
+from commlang.contracts.computed import Called, Filled, Made
 from commlang.expand import arrays, binding
 from commlang.expand.fault import fail
 from commlang.expand.scope import Frame, Scope
@@ -40,7 +40,11 @@ def call_extern(
         instances=scope.instances,
     )
     ev.enter(inner, ev.frame_ranks(scope))
+    tensors = {p.target.id: p for p in params if binding.is_tensor(p)}
+    fills = {n: given.pop(n) for n in tensors if n in given and arrays.is_number(given[n].value)}
     binding.bind(params, given, ev, inner, scope)
+    for name, argument in fills.items():
+        inner.bind(name, _filled(ev, argument.value, tensors[name], inner))
     read: list[tuple[int, View]] = []
     made: list[Made] = []
     for operand, param in enumerate(p for p in extern.params if binding.is_tensor(p)):
@@ -60,6 +64,13 @@ def call_extern(
     }
     results = ev.called(Called(definition, tuple(read), numbers, tuple(made)), scope)
     return results[0] if len(results) == 1 else Items(tuple(results))
+
+
+def _filled(ev: ContractEvaluator, value: Value, param: ast.Param, inner: Scope) -> View:
+    """A number given for a tensor: it is everywhere in it."""
+    dtype, dims = binding.declared(param, inner)
+    shape = tuple(ev.integer(dim, inner, "a dim") for dim in dims)
+    return ev.computed(Filled(value), shape, dtype, inner)
 
 
 def _made(

@@ -13,7 +13,7 @@ import numpy as np
 from commlang.contracts import field
 from commlang.contracts.actions import Act, Action, effective, is_whole, prepared
 from commlang.contracts.addresses import MAX_CELLS, Shelf, TooLarge
-from commlang.contracts.computed import Combined, Joined, Packed, Reduced
+from commlang.contracts.computed import Combined, Filled, Joined, Packed, Reduced
 from commlang.contracts.evaluator import ContractEvaluator
 from commlang.contracts.lists import spread_list
 from commlang.contracts.moves import step
@@ -165,6 +165,12 @@ class SymbolicEvaluator(ContractEvaluator):
                 lanes = 1 if is_single(view) else scope.lanes
                 result = self.region(shape, dtype, lanes)
                 self._act(Action(Act.COPY), view, result.offset, lanes)
+                return result
+            case Filled(value):
+                varying = any(map(arrays.is_array, (value, *shape)))
+                lanes = scope.lanes if varying else min(1, scope.lanes)
+                result = self.region(shape, dtype, lanes)
+                self._update(Action(Act.FILL, target=dtype), result, lanes, value)
                 return result
             case Combined(op, a, b):
                 self._readable(a, b)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from commlang.contracts.computed import Combined, Joined, Packed, Reduced
+from commlang.contracts.computed import Combined, Filled, Joined, Packed, Reduced
 from commlang.contracts.evaluator import ContractEvaluator
 from commlang.execute import contract_arithmetic as arithmetic
 from commlang.execute.contract_calls import ScratchCall
 from commlang.execute.contract_compare import compare
+from commlang.execute.memory import torch_dtype
 from commlang.expand import arrays
 from commlang.expand.fault import fail
 from commlang.expand.values import Value, View, row_major, take
@@ -77,7 +79,12 @@ class DataEvaluator(ContractEvaluator):
     def computed(self, what: Computed, shape: tuple[Int, ...], dtype: DType, scope: Scope) -> View:
         """A tensor for each lane, computed when it is read."""
         add = self.tensors.add
-        numbers = [add(partial(self._compute, what, lane)) for lane in range(scope.lanes)]
+        lanes = range(scope.lanes)
+        if isinstance(what, Filled):
+            full = partial(self._full, what.value, shape, dtype)
+            numbers = [add(partial(full, lane)) for lane in lanes]
+        else:
+            numbers = [add(partial(self._compute, what, lane)) for lane in lanes]
         return View(np.array(numbers, dtype=np.int64), 0, shape, row_major(shape), dtype)
 
     def called(self, call: Called, scope: Scope) -> list[View]:
@@ -92,6 +99,14 @@ class DataEvaluator(ContractEvaluator):
             views.append(View(buffer, 0, made.shape, row_major(made.shape), made.dtype))
         return views
 
+    def _full(
+        self, value: Value, shape: tuple[Int, ...], dtype: DType, lane: int
+    ) -> torch.Tensor:
+        number = arrays.lane(value, lane)
+        number = float(number) if isinstance(number, Fraction) else number
+        dims = [int(arrays.lane(dim, lane)) for dim in shape]
+        return arithmetic.widen(torch.full(dims, number, dtype=torch_dtype(dtype)), dtype)
+
     def _compute(self, what: Computed, lane: int) -> torch.Tensor:
         match what:
             case Combined(op, a, b):
@@ -102,6 +117,8 @@ class DataEvaluator(ContractEvaluator):
                 return torch.cat(list(self._items(items, lane)))
             case Packed(view):
                 return self._wide(take(view, lane))
+            case Filled():
+                raise TypeError(what)
 
     def _operand(self, value: Value, lane: int) -> Any:
         return (

@@ -86,7 +86,7 @@ def _apply(node: ast.Call, what: str, function: Type, ctx: Context) -> None:
 def _contract_function(
     node: ast.Call, func: ast.Name, types: Types, ctx: Context, scope: Scope
 ) -> Type:
-    if not scope.contract:
+    if not scope.contract and not scope.deferred:
         _only_contracts(func, func.id, ctx)
         return UNKNOWN
     if func.id in REDUCE_OPS:

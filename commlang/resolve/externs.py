@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commlang.operations import CONTRACT_FUNCTIONS
 from commlang.resolve.arguments import bind
 from commlang.resolve.expect import bare, expect
-from commlang.resolve.kinds import TENSOR, Kind, Type, sequence, tensor
+from commlang.resolve.kinds import NUMERIC, TENSOR, Kind, Type, sequence, tensor
 from commlang.resolve.signature import WANT, implicit_sizes, signature
 from commlang.syntax import ast
 from commlang.syntax.walk import walk
@@ -35,13 +36,17 @@ def extern_named(func: ast.Expr, ctx: Context) -> ast.Extern | None:
 
 
 def speaks_of_contents(value: ast.Expr, ctx: Context, scope: Scope) -> bool:
-    """Whether the body of a `let` function calls an extern, itself or by another function."""
+    """Whether the body of a `let` function says what only contracts can, so that it is theirs."""
     for part in walk(value):
+        if isinstance(part, ast.At):
+            return True
         func = bare(part.func) if isinstance(part, ast.Call) else None
         if not isinstance(func, ast.Name):
             continue
         binding = scope.find(func.id)
-        if binding.type.contract if binding is not None else extern_named(func, ctx):
+        if binding is not None and binding.type.contract:
+            return True
+        if binding is None and (func.id in CONTRACT_FUNCTIONS or extern_named(func, ctx)):
             return True
     return False
 
@@ -57,7 +62,9 @@ def call_in_contract(node: ast.Call, extern: ast.Extern, types: Types, ctx: Cont
     required = [name for name in names if name in sig.required]
     found = bind(node, what, names, required, ctx)
     for name, value in found.items():
-        expect(ctx, value, types[value], WANT[sig.types[name].kind], f"`{name}` of {what}")
+        kind = sig.types[name].kind
+        if kind is not Kind.TENSOR or types[value].kind not in NUMERIC:  # a number fills a tensor
+            expect(ctx, value, types[value], WANT[kind], f"`{name}` of {what}")
     if len(written) == 1:
         return tensor(sig.types[written[0].target.id].ndim)
     return sequence(TENSOR)
