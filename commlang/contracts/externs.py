@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def extern_of(name: str, scope: Scope) -> Definition | None:
     """The extern that a name stands for, if nothing nearer is called so."""
     found = scope.frame.module.symbols.get(name)
-    hidden = found is None or name in scope.visible()
-    return None if hidden or not isinstance(found.node, ast.Extern) else found
+    if found is None or name in scope.visible() or not isinstance(found.node, ast.Extern):
+        return None
+    return found
 
 
 def call_extern(

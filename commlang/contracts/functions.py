@@ -54,8 +54,10 @@ def _entered(value: Any, seed: Array) -> Array:
         for part in value:  # pyright: ignore[reportUnknownVariableType]
             seed = _entered(part, seed)
         return seed
+    entry: Any
     if isinstance(value, np.ndarray):
-        entry = _fractions(value) if value.dtype == np.float64 else value.astype(np.int64)
+        array: Array = value
+        entry = _fractions(array) if array.dtype == np.float64 else array.astype(np.int64)
         entry = entry.view(np.uint64)
     elif isinstance(value, Fraction):
         entry = field.number(value)

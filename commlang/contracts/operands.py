@@ -73,7 +73,7 @@ class Operands:
     def dims(self, operand: Array) -> list[Array]:
         """The shapes of operands of one number of dims: an array for each dim."""
         kinds, kind = np.unique(self.layout[operand], return_inverse=True)
-        shapes = [self._layouts[number][0] for number in kinds.tolist()]
+        shapes: list[tuple[int, ...]] = [self._layouts[number][0] for number in kinds.tolist()]
         return list(np.array(shapes, dtype=np.int64).reshape(len(shapes), -1)[kind.reshape(-1)].T)
 
     def runs(self, one: Array, other: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
@@ -106,7 +106,7 @@ class Operands:
 
     def _joint(self, one: int, other: int) -> tuple[tuple[int, ...], list[Any]]:
         """One shape for both operands, and the strides of each in it."""
-        shapes = [self.shape(operand) for operand in (one, other)]
+        shapes: list[tuple[int, ...]] = [self.shape(operand) for operand in (one, other)]
         layouts = [int(self.layout[operand]) for operand in (one, other)]
         shape = shapes[0][0] if layouts[0] >= 0 else shapes[1][0]
         strides = [

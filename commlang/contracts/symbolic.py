@@ -109,7 +109,7 @@ class SymbolicEvaluator(ContractEvaluator):
         self.settled = settled or Settled()
         self._samples = samples or {}
         self.samples = dict(self._samples)
-        """Where the operands of functions have samples, also those that the contract alone calls."""
+        """Where the operands of functions have samples, the contract's own functions included."""
         self.links: list[Pairs] = []
         self.steps: list[Step] = []
         self.open: list[Comparison] = []

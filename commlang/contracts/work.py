@@ -168,8 +168,7 @@ def _seeds(low: Lowering, site: Site, function: int, rows: Array) -> Array:
 def _told(low: Lowering, value: Any, rows: Array) -> Any:
     """An argument of a site by row, where its number is one of the row."""
     if isinstance(value, tuple):
-        parts: tuple[Any, ...] = value
-        return tuple(_told(low, part, rows) for part in parts)
+        return tuple(_told(low, part, rows) for part in value)  # pyright: ignore
     if not isinstance(value, Column):
         return value
     bits = low.program.numbers[low.program.numbers_at[rows] + value.index]

@@ -131,8 +131,8 @@ def check_definition(
     tensor parameter of any rank at entry, `final(rank, name)` at the end of the run: of this rank,
     and of others for the names in `needs_final(definition)`. Both have the declared shape and may
     be on any one device. `externs` are the Python callables that externs were bound to in the run:
-    contracts that call them call these again, on copies. Raises PatternError, at its place, for a contract that has no meaning
-    (shapes that differ, an index out of range).
+    contracts that call them call these again, on copies. Raises PatternError, at its place, for a
+    contract that has no meaning (shapes that differ, an index out of range).
     """
     node = definition.node
     contracts = [s for s in node.body if isinstance(s, ast.Ensure)]

@@ -48,28 +48,34 @@ class ScratchCall:
         self._call = call
         self._lane = lane
         self._rank = rank
-        self._results: list[torch.Tensor] | None = None
+        self._results: list[torch.Tensor | None] | None = None
 
     def result(self, number: int) -> torch.Tensor:
         """What the call writes there, in its shape, widened; raises Unchecked if it cannot tell."""
         if self._results is None:
             self._results = self._run()
-        return self._results[number]
+        found = self._results[number]
+        if found is None:
+            name = self._call.extern.node.name
+            raise Unchecked(f"extern `{name}` has no Python callable, so that it wrote nothing")
+        return found
 
-    def _run(self) -> list[torch.Tensor]:
+    def _run(self) -> list[torch.Tensor | None]:
         call, name = self._call, self._call.extern.node.name
         function = self._externs.callables.get(name)
         given = {operand: self._copy(take(view, self._lane)) for operand, view in call.read}
+        if function is None:
+            return [
+                arithmetic.widen(given[made.operand], made.dtype) if made.operand in given else None
+                for made in call.made
+            ]
         device = next(iter(given.values())).device
         for made in call.made:
             if made.operand in given:
                 continue
-            if function is None:
-                raise Unchecked(f"extern `{name}` has no Python callable, and wrote nothing")
             shape = [int(arrays.lane(dim, self._lane)) for dim in made.shape]
             given[made.operand] = torch.zeros(shape, dtype=torch_dtype(made.dtype), device=device)
-        if function is not None:
-            self._apply(name, function, given)
+        self._apply(name, function, given)
         return [arithmetic.widen(given[made.operand], made.dtype) for made in call.made]
 
     def _copy(self, view: Any) -> torch.Tensor:
@@ -80,7 +86,8 @@ class ScratchCall:
         self, name: str, function: Callable[..., Any], given: dict[int, torch.Tensor]
     ) -> None:
         if self._rank != self._externs.rank:
-            raise Unchecked(f"`{name}` would have to be called on rank {self._rank}, which has its own")
+            reason = f"only rank {self._rank} can call its `{name}` again"
+            raise Unchecked(reason)
         operands = iter(sorted(given))
         values = [
             given[next(operands)] if is_tensor(p) else self._number(p.target.id)

@@ -99,9 +99,7 @@ class DataEvaluator(ContractEvaluator):
             views.append(View(buffer, 0, made.shape, row_major(made.shape), made.dtype))
         return views
 
-    def _full(
-        self, value: Value, shape: tuple[Int, ...], dtype: DType, lane: int
-    ) -> torch.Tensor:
+    def _full(self, value: Value, shape: tuple[Int, ...], dtype: DType, lane: int) -> torch.Tensor:
         number = arrays.lane(value, lane)
         number = float(number) if isinstance(number, Fraction) else number
         dims = [int(arrays.lane(dim, lane)) for dim in shape]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from commlang.operations import CONTRACT_FUNCTIONS
 from commlang.resolve.arguments import bind
 from commlang.resolve.expect import bare, expect
-from commlang.resolve.kinds import NUMERIC, TENSOR, Kind, Type, sequence, tensor
+from commlang.resolve.kinds import NUMERIC, TENSOR, UNKNOWN, Kind, Type, sequence, tensor
 from commlang.resolve.signature import WANT, implicit_sizes, signature
 from commlang.syntax import ast
 from commlang.syntax.walk import walk
@@ -67,7 +67,7 @@ def call_in_contract(node: ast.Call, extern: ast.Extern, types: Types, ctx: Cont
             expect(ctx, value, types[value], WANT[kind], f"`{name}` of {what}")
     if len(written) == 1:
         return tensor(sig.types[written[0].target.id].ndim)
-    return sequence(TENSOR)
+    return sequence(TENSOR) if written else UNKNOWN
 
 
 def _check_function(
@@ -91,7 +91,7 @@ def _check_function(
     told = implicit_sizes(given_in_contracts(extern))
     for size in implicit_sizes(extern.params):
         if size not in told:
-            message = f"nothing that `{name}` is given here tells `{size}`, a size of what it writes"
+            message = f"nothing given to `{name}` here tells `{size}`, a size of what it writes"
             hint = f"give the extern a parameter for it: `{size}: int`"
             ctx.report("CL104", place, message, hint)
             return

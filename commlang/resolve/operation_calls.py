@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
     from commlang.resolve.scope import Scope
 
+
 def call_statement(node: ast.Call, ctx: Context, scope: Scope) -> None:
     """Check a call on a line of its own."""
     func = bare(node.func)
