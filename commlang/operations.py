@@ -215,6 +215,7 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
 CONTRACT_FUNCTIONS: dict[str, tuple[int, int]] = {
     "old": (1, 1),
     "concat": (1, 64),
+    "fold": (3, 3),
     **{op: (1, 1) for op in REDUCE_OPS if op not in ("sum", "min", "max", "premul_sum")},
 }
 """Further functions that only contracts (`ensure`, `assume`) may call."""

@@ -28,6 +28,7 @@ class Act(Enum):
     FILL = "fill"  # extra itself
     INVERT = "invert"  # one divided by the target
     FORGET = "forget"  # something that nothing is known of; extra tells it from others
+    CALL = "call"  # a call that has read nothing yet; extra is its function and ints
     READ = "read"  # all sources of one target, summed up with weights that extra and place give
     MAKE = "make"  # a function of the source and of extra and place
 
@@ -43,6 +44,8 @@ class Action:
     target: DType | None = None
     count: int = 1
     """How many values an `avg` is taken of."""
+    name: str = ""
+    """The function of a call."""
 
 
 def effective(op: ReduceOp, dtype: DType | None) -> ReduceOp:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from commlang.records import record
 
 if TYPE_CHECKING:
+    from commlang.dtypes import DType
+    from commlang.expand.arrays import Int
     from commlang.expand.values import Op, Value, View
+    from commlang.resolve.modules import Definition
 
 
 @record
@@ -41,7 +44,33 @@ class Packed:
     view: View
 
 
-Computed: TypeAlias = Combined | Reduced | Joined | Packed
+@record
+class Filled:
+    """A tensor with one number everywhere, which may differ from lane to lane."""
+
+    value: Value
+
+
+@record
+class Made:
+    """A tensor that an extern writes: the `operand`-th of its tensors."""
+
+    operand: int
+    shape: tuple[Int, ...]
+    dtype: DType
+
+
+@record
+class Called:
+    """A call of an extern: what it reads, by number of the tensor, and its other arguments."""
+
+    extern: Definition
+    read: tuple[tuple[int, View], ...]
+    numbers: dict[str, Value]
+    made: tuple[Made, ...]
+
+
+Computed: TypeAlias = Combined | Reduced | Joined | Packed | Filled
 
 OPERATORS: tuple[str, ...] = ("+", "-", "*", "/", "&", "|", "^", "min", "max")
 """What two tensors, or a tensor and a number, can be combined with."""

@@ -107,8 +107,10 @@ class _Looked:
             return None
         where, side = open_ones[0][number], groups[0][number]
         calls = looked.calls(side.got), looked.calls(side.expected)
-        if bool(calls[0]) != bool(calls[1]) and not self._made(where):
-            name = min(calls[0] or calls[1])
+        named = {step.action.name for step in self.evaluator.steps}
+        unnamed = (calls[0] | calls[1]) - named
+        if bool(calls[0]) != bool(calls[1]) and unnamed and not self._made(where):
+            name = min(unnamed)
             return Unknown(f"it depends on what `{name}` does")
         return Witness(where, lane, looked, side)
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.contracts.computed import OPERATORS, Combined, Packed
+from commlang.contracts.externs import call_extern, extern_of
+from commlang.contracts.fold import filled, fold
 from commlang.contracts.lists import concat, reduce_numbers, reduce_tensors
 from commlang.contracts.scope import (
     Elsewhere,
@@ -33,10 +35,11 @@ from commlang.syntax import ast
 from commlang.syntax.walk import children, walk
 
 if TYPE_CHECKING:
-    from commlang.contracts.computed import Computed
+    from commlang.contracts.computed import Called, Computed
     from commlang.dtypes import DType
     from commlang.expand.arrays import Bool, Int
     from commlang.expand.record import Recording
+    from commlang.expand.values import Function
 
 _BINDINGS = (ast.Let, ast.LetFunction, ast.Group, ast.Mesh, ast.Temp)
 
@@ -56,6 +59,10 @@ class ContractEvaluator(Evaluator):
 
     def computed(self, what: Computed, shape: tuple[Int, ...], dtype: DType, scope: Scope) -> View:
         """A tensor for each lane of the scope."""
+        raise NotImplementedError
+
+    def called(self, call: Called, scope: Scope) -> list[View]:
+        """What an extern writes, in order: tensors for each lane of the scope."""
         raise NotImplementedError
 
     def compare_tensors(self, node: ast.Expr, op: str, a: Value, b: Value, scope: Scope) -> Bool:
@@ -192,6 +199,15 @@ class ContractEvaluator(Evaluator):
             fail(scope, node, "CL103", f"`{op}` cannot compare a tensor with {describe(other)}")
         return self.compare_tensors(node, op, a, b, scope)
 
+    def alike(self, values: tuple[Value, Value], scope: Scope) -> tuple[Value, Value]:
+        """A number that stands where other lanes have a tensor is everywhere in one."""
+        a, b = values
+        if isinstance(b, View) and arrays.is_number(a):
+            return filled(self, a, b, scope), b
+        if isinstance(a, View) and arrays.is_number(b):
+            return a, filled(self, b, a, scope)
+        return values
+
     # --------------------------------------------------------------------- calls
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
@@ -202,6 +218,11 @@ class ContractEvaluator(Evaluator):
         bound = scope.lookup(name) if name in scope.visible() else None
         if name == "old" and bound is None:
             return self._old(node, scope)
+        if name == "fold" and bound is None:
+            return fold(self, node, scope)
+        extern = extern_of(name, scope)
+        if extern is not None:
+            return call_extern(self, node, extern, scope)
         if isinstance(func, ast.Call):
             bound = self.eval(func, scope)
         if bound is None and name in REDUCE_OPS and name != "premul_sum":
@@ -216,6 +237,13 @@ class ContractEvaluator(Evaluator):
             negative = self._combine(node, "*", args[0], -1, scope)
             return self._combine(node, "max", args[0], negative, scope)
         return super()._call(known, scope)
+
+    def apply(
+        self, node: ast.Call, function: Function, values: tuple[Value, ...], scope: Scope
+    ) -> Value:
+        """Call a `let` function with values, as `node` says."""
+        args = tuple(ast.Number(node.span, value, "", "") for value in values)
+        return self._apply(replace(node, args=args), function, scope)
 
     def _reduce(self, node: ast.Call, op: Op, args: list[Value], scope: Scope) -> Value:
         if len(args) > 1 and any(isinstance(arg, View) for arg in args):  # min(a, b, …)

@@ -18,6 +18,7 @@ from commlang.contracts.actions import (
 )
 from commlang.contracts.addresses import MAX_CELLS, TooLarge
 from commlang.contracts.flows import EARLY, LATE, PHASES
+from commlang.contracts.functions import weights
 from commlang.contracts.regions import spread
 from commlang.program.sorting import stable_order
 from commlang.records import record
@@ -97,7 +98,7 @@ def _of_ports(
         raise TooLarge("its slices cut the data of calls into too many regions")
     cell, owner = spread(first, count)
     place = ports.place[owner] + cells.cuts[cell] - ports.start[owner]
-    extra = field.mix(field.mix(place) ^ ports.operand[owner].astype(np.uint64), 7 + phase)
+    extra = weights(place, ports.operand[owner], written=phase == LATE)
     row = ports.row[owner].astype(np.int32)
     when = moment[row] * PHASES + phase
     return cell, cell, extra, row, when, np.full(len(cell), code, dtype=np.int16), owner
@@ -133,7 +134,7 @@ def step(action: Action, values: Array, source: Array, target: Array, extra: Arr
                 values[target] = scaled(values[target], action.factor, action.target)
             else:
                 values[target] = field.multiply(values[target], extra)
-        case Act.FILL:
+        case Act.FILL | Act.CALL:
             values[target] = extra
         case Act.INVERT:
             values[target] = inverted(action, values[target])

@@ -70,6 +70,12 @@ class Operands:
         layout = int(self.layout[operand])
         return self._layouts[layout] if layout >= 0 else ((int(self.length[operand]),), (1,))
 
+    def dims(self, operand: Array) -> list[Array]:
+        """The shapes of operands of one number of dims: an array for each dim."""
+        kinds, kind = np.unique(self.layout[operand], return_inverse=True)
+        shapes: list[tuple[int, ...]] = [self._layouts[number][0] for number in kinds.tolist()]
+        return list(np.array(shapes, dtype=np.int64).reshape(len(shapes), -1)[kind.reshape(-1)].T)
+
     def runs(self, one: Array, other: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Pairs of operands of one shape as contiguous runs.
 

@@ -78,7 +78,9 @@ class _Proof:
 
     def _plan(self, contracts: list[ast.Ensure]) -> list[_Planned]:
         """Look at what contracts compare, to cut it alike."""
-        evaluator = SymbolicEvaluator(self.recording, self.model.addresses)
+        evaluator = SymbolicEvaluator(
+            self.recording, self.model.addresses, samples=self.model.work.samples
+        )
         shelf = self.model.shelf
         planned: list[_Planned] = []
         for contract in contracts:
@@ -101,7 +103,11 @@ class _Proof:
     def _decide(self, state: State) -> list[Diagnostic] | None:
         """The findings, or None if some regions have to be cut further."""
         evaluator = SymbolicEvaluator(
-            self.recording, self.model.addresses, state.cells, state.values
+            self.recording,
+            self.model.addresses,
+            state.cells,
+            state.values,
+            samples=self.model.work.samples,
         )
         found: list[Diagnostic] = []
         astray = False

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
 
 MAX_MOVES = 400_000
-_OVERWRITES = frozenset((Act.COPY, Act.REDUCE, Act.FILL, Act.FORGET, Act.MAKE))
-_WITHOUT_SOURCE = frozenset((Act.SCALE, Act.FILL, Act.INVERT, Act.FORGET))
+_OVERWRITES = frozenset((Act.COPY, Act.REDUCE, Act.FILL, Act.FORGET, Act.CALL, Act.MAKE))
+_WITHOUT_SOURCE = frozenset((Act.SCALE, Act.FILL, Act.INVERT, Act.FORGET, Act.CALL))
 
 
 @record
@@ -98,6 +98,8 @@ class Slice:
                 return terms.scale(self.term(target), extra)
             case Act.FILL:
                 return terms.number(extra)
+            case Act.CALL:
+                return terms.make("call", action.name, extra, ())
             case Act.INVERT:
                 return self._inverted(action, self.term(target))
             case Act.MAKE:
@@ -112,7 +114,7 @@ class Slice:
         for target, found in parts.items():
             if moves.action.act is Act.READ:
                 _, name, seed, before = self.terms.nodes[self.term(target)]
-                everything = (*before, *sorted(found))
+                everything = tuple(sorted((*before, *found)))
                 self.value[target] = self.terms.make("call", name, seed, everything)
                 continue
             assert moves.action.op is not None

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from commlang.contracts import field
 from commlang.contracts.actions import Act, Action, effective, is_whole, prepared
 from commlang.contracts.addresses import MAX_CELLS, Shelf, TooLarge
-from commlang.contracts.computed import Combined, Joined, Packed, Reduced
+from commlang.contracts.computed import Combined, Filled, Joined, Packed, Reduced
 from commlang.contracts.evaluator import ContractEvaluator
 from commlang.contracts.lists import spread_list
 from commlang.contracts.moves import step
 from commlang.contracts.regions import spread
+from commlang.contracts.symbolic_calls import call_on_symbols
 from commlang.contracts.views import FINAL, OLD, is_single, joint
 from commlang.expand import arrays
 from commlang.expand.fault import fail
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from commlang.contracts.addresses import Addresses
-    from commlang.contracts.computed import Computed
+    from commlang.contracts.computed import Called, Computed
     from commlang.contracts.regions import Cells, Pairs
+    from commlang.contracts.views import Run
+    from commlang.contracts.work import Sample
     from commlang.dtypes import DType
     from commlang.expand.arrays import Bool, Int
     from commlang.expand.record import Nest, Recording
@@ -47,6 +51,7 @@ _OPS = {
     "min": ReduceOp.MIN,
     "max": ReduceOp.MAX,
 }
+Columns: TypeAlias = Callable[["Array", "Array", "Array"], tuple["Array", "Array", "Array"]]
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -94,6 +99,7 @@ class SymbolicEvaluator(ContractEvaluator):
         cells: Cells | None = None,
         values: Array | None = None,
         settled: Settled | None = None,
+        samples: dict[Sample, int] | None = None,
     ) -> None:
         super().__init__(recording)
         self.addresses = addresses
@@ -101,6 +107,9 @@ class SymbolicEvaluator(ContractEvaluator):
         self.cells = cells
         self.values = values
         self.settled = settled or Settled()
+        self._samples = samples or {}
+        self.samples = dict(self._samples)
+        """Where the operands of functions have samples, the contract's own functions included."""
         self.links: list[Pairs] = []
         self.steps: list[Step] = []
         self.open: list[Comparison] = []
@@ -116,6 +125,7 @@ class SymbolicEvaluator(ContractEvaluator):
         """Start with another contract, whose results lie from an address on."""
         self.shelf = Shelf(shelf)
         self.links, self.steps, self.open, self.astray = [], [], [], False
+        self.samples = dict(self._samples)
 
     # ------------------------------------------------------------------- tensors
 
@@ -153,8 +163,14 @@ class SymbolicEvaluator(ContractEvaluator):
             case Packed(view):
                 self._readable(view)
                 lanes = 1 if is_single(view) else scope.lanes
-                result = self._region(shape, dtype, lanes)
+                result = self.region(shape, dtype, lanes)
                 self._act(Action(Act.COPY), view, result.offset, lanes)
+                return result
+            case Filled(value):
+                varying = any(map(arrays.is_array, (value, *shape)))
+                lanes = scope.lanes if varying else min(1, scope.lanes)
+                result = self.region(shape, dtype, lanes)
+                self._update(Action(Act.FILL, target=dtype), result, lanes, value)
                 return result
             case Combined(op, a, b):
                 self._readable(a, b)
@@ -162,9 +178,23 @@ class SymbolicEvaluator(ContractEvaluator):
                     is_single(v) if isinstance(v, View) else not arrays.is_array(v) for v in (a, b)
                 )
                 lanes = 1 if single else scope.lanes
-                return self._combined(op, a, b, self._region(shape, dtype, lanes), lanes)
+                return self._combined(op, a, b, self.region(shape, dtype, lanes), lanes)
 
-    def _region(self, shape: tuple[Int, ...], dtype: DType, lanes: int) -> View:
+    def called(self, call: Called, scope: Scope) -> list[View]:
+        self._readable(*(view for _, view in call.read))
+        return call_on_symbols(self, call, scope)
+
+    def move(self, action: Action, run: Run, columns: Columns) -> None:
+        """Act on cells: `columns` gives source, target and extra of a run's two sides, by lane."""
+        found = self._cells(run.one, run.other, run.length)
+        if found is None or self.values is None:
+            return
+        one, other, owner = found
+        entry = Step(action, *columns(one, other, run.lane[owner]))
+        self.steps.append(entry)
+        step(action, self.values, entry.source, entry.target, entry.extra)
+
+    def region(self, shape: tuple[Int, ...], dtype: DType, lanes: int) -> View:
         """Room for a tensor on each lane."""
         numel: Int = 1
         for dim in shape:
@@ -184,7 +214,7 @@ class SymbolicEvaluator(ContractEvaluator):
     ) -> View:
         items, counts, owner = spread_list(sequence, scope.lanes)
         self._readable(items)
-        result = self._region(shape, dtype, len(counts))
+        result = self.region(shape, dtype, len(counts))
         start = arrays.broadcast(result.offset, len(counts))
         averaged = op is ReduceOp.AVG
         for count in sorted(set(counts.tolist())) if averaged else [1]:
@@ -198,7 +228,7 @@ class SymbolicEvaluator(ContractEvaluator):
     def _joined(self, sequence: Any, shape: tuple[Int, ...], dtype: DType, scope: Scope) -> View:
         items, counts, owner = spread_list(sequence, scope.lanes)
         self._readable(items)
-        result = self._region(shape, dtype, len(counts))
+        result = self.region(shape, dtype, len(counts))
         start = arrays.broadcast(result.offset, len(counts))
         numel = arrays.broadcast(items.numel, len(owner))
         before = np.cumsum(numel) - numel
@@ -227,7 +257,7 @@ class SymbolicEvaluator(ContractEvaluator):
         elif op == "*":
             self._update(Action(Act.SCALE, target=dtype), result, lanes, b)
         else:
-            other = self._region(result.shape, dtype, lanes)
+            other = self.region(result.shape, dtype, lanes)
             self._update(Action(Act.FILL, target=dtype), other, lanes, b)
             self._act(action, other, start, lanes)
         return result
@@ -253,18 +283,14 @@ class SymbolicEvaluator(ContractEvaluator):
         self, action: Action, view: View, start: Int, lanes: int, extra: Array | None = None
     ) -> None:
         """Let a view act on contiguous regions from `start` on, lane by lane."""
-        run = joint(view, None, start, lanes)
-        found = self._cells(run.one, run.other, run.length)
-        if found is None or self.values is None:
-            return
-        source, target, owner = found
-        lane = run.lane[owner]
-        number = np.zeros(len(lane), np.uint64) if extra is None else extra[lane]
-        entry = Step(action, self._index_of(view, source, lane), target, number)
-        self.steps.append(entry)
-        step(action, self.values, entry.source, entry.target, entry.extra)
 
-    def _index_of(self, view: View, cell: Array, lane: Array) -> Array:
+        def columns(source: Array, target: Array, lane: Array) -> tuple[Array, Array, Array]:
+            number = np.zeros(len(lane), np.uint64) if extra is None else extra[lane]
+            return self.index_of(view, source, lane), target, number
+
+        self.move(action, joint(view, None, start, lanes), columns)
+
+    def index_of(self, view: View, cell: Array, lane: Array) -> Array:
         """Cells of a view as indices of `values`: those at entry come behind the others."""
         assert self.values is not None
         buffer = view.buffer[lane] if isinstance(view.buffer, np.ndarray) else view.buffer
@@ -304,7 +330,7 @@ class SymbolicEvaluator(ContractEvaluator):
             a, b, op = b, a, _MIRRORED.get(op, op)
         if not isinstance(b, View):
             lanes = 1 if is_single(a) and not arrays.is_array(b) else scope.lanes
-            number = self._region(a.shape, a.dtype, lanes)
+            number = self.region(a.shape, a.dtype, lanes)
             self._update(Action(Act.FILL, target=a.dtype), number, lanes, b)
             b = number
         single = is_single(a, b)
@@ -315,7 +341,7 @@ class SymbolicEvaluator(ContractEvaluator):
             return True
         left, right, owner = found
         lane = run.lane[owner]
-        got, expected = self._index_of(a, left, lane), self._index_of(b, right, lane)
+        got, expected = self.index_of(a, left, lane), self.index_of(b, right, lane)
         cast = Action(Act.COPY, source=b.dtype, target=a.dtype)
         fine = self.settled.hold(op, self.values[got], prepared(cast, self.values[expected]))
         if fine.all():

@@ -59,6 +59,9 @@ class Teller:
                 lines.append(f"everything counts {ratio} times what it should")
             else:
                 lines += self._list(f"counted {_TIMES.get(ratio, f'{ratio} times')}", terms)
+        alike = self._list("another result of", missing)
+        if alike and alike == self._list("another result of", surplus):
+            return alike
         unwritten = [t for t in surplus if self._is_temp(t)]
         lines += self._list("uninitialised", unwritten)
         lines += self._list("not expected", [t for t in surplus if t not in unwritten])

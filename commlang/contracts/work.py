@@ -7,13 +7,11 @@ entry stands for what is computed.
 
 from __future__ import annotations
 
-import zlib
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from commlang.contracts import field
+from commlang.contracts import field, functions
 from commlang.expand.record import Column
 from commlang.operations import Access, Kind
 from commlang.program.assemble import ACCESSES
@@ -26,6 +24,9 @@ if TYPE_CHECKING:
 
 _READ, _WRITE = ACCESSES.index(Access.READ), ACCESSES.index(Access.WRITE)
 _TIMES = ("cost", "duration")
+
+Sample: TypeAlias = tuple[int, int, int]
+"""A function, an operand of it, and how many elements that has."""
 
 
 @record
@@ -46,12 +47,17 @@ class Ports:
 
 @record
 class Work:
-    """All calls: what they read and write, and by call a number that tells functions apart."""
+    """All calls: what they read and write, and by call a number that tells functions apart.
+
+    `samples` are the addresses of regions that stand for the operands of functions, so that all
+    calls of one are cut alike.
+    """
 
     reads: Ports
     writes: Ports
     seed: Array
     names: tuple[str, ...]
+    samples: dict[Sample, int]
 
 
 class _Collector:
@@ -61,8 +67,7 @@ class _Collector:
         self.writes: list[tuple[Array, ...]] = []
         self.seeds: list[Array] = [np.zeros(0, dtype=np.uint64)]
         self.names: list[str] = []
-        self.samples: dict[tuple[int, int, int], int] = {}
-        """Regions that stand for an operand of a function, so that all calls are cut alike."""
+        self.samples: dict[Sample, int] = {}
 
     def statement(self, number: int, rows: Array) -> None:
         """Calls of one statement with one number of operands."""
@@ -115,7 +120,11 @@ def lower_work(low: Lowering) -> Work:
     for number in sorted(set(kind.tolist())):
         found.statement(number >> 32, rows[kind == number])
     return Work(
-        _ports(found.reads), _ports(found.writes), np.concatenate(found.seeds), tuple(found.names)
+        _ports(found.reads),
+        _ports(found.writes),
+        np.concatenate(found.seeds),
+        tuple(found.names),
+        found.samples,
     )
 
 
@@ -134,37 +143,33 @@ def _name(site: Site) -> str:
 
 def _function(site: Site) -> int:
     """A number for the function: externs have names, a `compute` its label or its place."""
-    label = dict(site.arguments).get("label")
-    place = f"{site.source.path}\0{site.span.start}"
     if site.kind is Kind.EXTERN:
         assert site.extern is not None
-        place = f"{site.extern.module.source.path}\0{site.extern.node.span.start}"
-    elif isinstance(label, str):
-        place = label
-    return zlib.crc32(f"{site.kind}\0{place}".encode())
+        return functions.number_of(site.extern)
+    label = dict(site.arguments).get("label")
+    place = f"{site.source.path}\0{site.span.start}"
+    return functions.number_of_name(f"compute\0{label if isinstance(label, str) else place}")
 
 
 def _seeds(low: Lowering, site: Site, function: int, rows: Array) -> Array:
-    """By row, a number for the function and its ints."""
-    program = low.program
-    seed = field.mix(np.full(len(rows), function, dtype=np.uint64))
-
-    def enter(value: Any, seed: Array) -> Array:
-        if isinstance(value, tuple):
-            for part in value:  # pyright: ignore[reportUnknownVariableType]
-                seed = enter(part, seed)
-            return seed
-        if isinstance(value, Column):
-            entry = program.numbers[program.numbers_at[rows] + value.index].view(np.uint64)
-        elif isinstance(value, str):
-            entry = zlib.crc32(value.encode())
-        elif isinstance(value, int | Fraction):
-            entry = field.number(value) if isinstance(value, Fraction) else value % field.WORD
-        else:
-            entry = zlib.crc32(str(value).encode())
-        return field.mix(seed ^ field.mix(np.atleast_1d(np.asarray(entry, np.uint64))), 1)
-
-    for name, value in site.arguments:
-        if name not in _TIMES:
-            seed = enter(value, seed)
+    """By row, a number for the function, its ints and the shapes of what an extern reads."""
+    arguments = [_told(low, value, rows) for name, value in site.arguments if name not in _TIMES]
+    seed = functions.seeds(function, arguments, len(rows))
+    if site.kind is not Kind.EXTERN:
+        return seed
+    ops = low.operands
+    first = ops.first[rows]
+    for operand in range(int(low.program.count[rows[0]])):
+        if ops.access[first[0] + operand] != _WRITE:
+            seed = functions.with_shape(seed, ops.dims(first + operand))
     return seed
+
+
+def _told(low: Lowering, value: Any, rows: Array) -> Any:
+    """An argument of a site by row, where its number is one of the row."""
+    if isinstance(value, tuple):
+        return tuple(_told(low, part, rows) for part in value)  # pyright: ignore
+    if not isinstance(value, Column):
+        return value
+    bits = low.program.numbers[low.program.numbers_at[rows] + value.index]
+    return bits.view(np.float64) if value.real else bits

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from commlang.execute.contract_calls import Externs, Unchecked
 from commlang.execute.contract_data import Tensors
 from commlang.execute.contract_evaluator import DataEvaluator
 from commlang.execute.contract_names import needs_final
@@ -22,7 +23,7 @@ from commlang.records import record
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from commlang.execute.contract_compare import Number
     from commlang.execute.contract_data import Fetch
@@ -74,20 +75,31 @@ class Failure:
 
 @record
 class ContractResult:
-    """What checking one `ensure` on one rank gave; `where` is its `path:line:column`."""
+    """What checking one `ensure` on one rank gave; `where` is its `path:line:column`.
+
+    `unchecked` says why data cannot tell whether it holds, as where it calls an extern that only
+    took its time.
+    """
 
     text: str
     where: str
     rank: int
     failure: Failure | None = None
+    unchecked: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether the contract holds on this rank."""
+        """Whether the data of this rank do not contradict the contract."""
         return self.failure is None
 
 
-def check_contracts(plan: Plan, rank: int, old: Fetch, final: Fetch) -> list[ContractResult]:
+def check_contracts(
+    plan: Plan,
+    rank: int,
+    old: Fetch,
+    final: Fetch,
+    externs: Mapping[str, Callable[..., Any]] | None = None,
+) -> list[ContractResult]:
     """Check every `ensure` of a plan's pattern as one rank sees it; see `check_definition`."""
     program = plan.program(rank)
     return check_definition(
@@ -98,6 +110,7 @@ def check_contracts(plan: Plan, rank: int, old: Fetch, final: Fetch) -> list[Con
         old=old,
         final=final,
         shapes=program.shapes,
+        externs=externs,
     )
 
 
@@ -110,14 +123,16 @@ def check_definition(
     old: Fetch,
     final: Fetch,
     shapes: Shapes | None = None,
+    externs: Mapping[str, Callable[..., Any]] | None = None,
 ) -> list[ContractResult]:
     """Check every `ensure` of a pattern as one rank of the world sees it, in the order written.
 
     `values` and `shapes` are those that the pattern was expanded with. `old(rank, name)` gives a
     tensor parameter of any rank at entry, `final(rank, name)` at the end of the run: of this rank,
     and of others for the names in `needs_final(definition)`. Both have the declared shape and may
-    be on any one device. Raises PatternError, at its place, for a contract that has no meaning
-    (shapes that differ, an index out of range).
+    be on any one device. `externs` are the Python callables that externs were bound to in the run:
+    contracts that call them call these again, on copies. Raises PatternError, at its place, for a
+    contract that has no meaning (shapes that differ, an index out of range).
     """
     node = definition.node
     contracts = [s for s in node.body if isinstance(s, ast.Ensure)]
@@ -127,7 +142,7 @@ def check_definition(
     recording = expand(head, world, values, shapes=shapes)
     recording.definition = definition
     tensors = Tensors(recording.tensors, world, old, final)
-    evaluator = DataEvaluator(recording, tensors)
+    evaluator = DataEvaluator(recording, tensors, Externs(rank, externs or {}))
     with _deep_recursion():
         return [_check(evaluator, contract, rank) for contract in contracts]
 
@@ -140,7 +155,10 @@ def _check(evaluator: DataEvaluator, contract: ast.Ensure, rank: int) -> Contrac
     if not scope.lanes:
         return ContractResult(text, where, rank)
     found = evaluator.differences = []
-    holds = evaluator.boolean(contract.condition, scope, "an `ensure`")
+    try:
+        holds = evaluator.boolean(contract.condition, scope, "an `ensure`")
+    except Unchecked as reason:
+        return ContractResult(text, where, rank, unchecked=str(reason))
     false = np.flatnonzero(~np.broadcast_to(holds, scope.lanes))
     if not len(false):
         return ContractResult(text, where, rank)

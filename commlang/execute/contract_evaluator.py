@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from commlang.contracts.computed import Combined, Joined, Packed, Reduced
+from commlang.contracts.computed import Combined, Filled, Joined, Packed, Reduced
 from commlang.contracts.evaluator import ContractEvaluator
 from commlang.execute import contract_arithmetic as arithmetic
+from commlang.execute.contract_calls import ScratchCall
 from commlang.execute.contract_compare import compare
+from commlang.execute.memory import torch_dtype
 from commlang.expand import arrays
 from commlang.expand.fault import fail
 from commlang.expand.values import Value, View, row_major, take
@@ -21,8 +24,9 @@ from commlang.records import record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commlang.contracts.computed import Computed
+    from commlang.contracts.computed import Called, Computed
     from commlang.dtypes import DType
+    from commlang.execute.contract_calls import Externs
     from commlang.execute.contract_compare import Difference
     from commlang.execute.contract_data import Tensors
     from commlang.expand.arrays import Bool, Int
@@ -48,9 +52,10 @@ class Found:
 class DataEvaluator(ContractEvaluator):
     """Tensors are views whose buffers number entries of `tensors`."""
 
-    def __init__(self, recording: Recording, tensors: Tensors) -> None:
+    def __init__(self, recording: Recording, tensors: Tensors, externs: Externs) -> None:
         super().__init__(recording)
         self.tensors = tensors
+        self.externs = externs
         self.differences: list[Found] = []
 
     def given(self, name: str, view: View, scope: Scope, *, old: bool) -> View:
@@ -74,8 +79,31 @@ class DataEvaluator(ContractEvaluator):
     def computed(self, what: Computed, shape: tuple[Int, ...], dtype: DType, scope: Scope) -> View:
         """A tensor for each lane, computed when it is read."""
         add = self.tensors.add
-        numbers = [add(partial(self._compute, what, lane)) for lane in range(scope.lanes)]
+        lanes = range(scope.lanes)
+        if isinstance(what, Filled):
+            full = partial(self._full, what.value, shape, dtype)
+            numbers = [add(partial(full, lane)) for lane in lanes]
+        else:
+            numbers = [add(partial(self._compute, what, lane)) for lane in lanes]
         return View(np.array(numbers, dtype=np.int64), 0, shape, row_major(shape), dtype)
+
+    def called(self, call: Called, scope: Scope) -> list[View]:
+        """What an extern writes, on each lane: it is called when one of the results is read."""
+        lanes = range(scope.lanes)
+        ranks = [int(rank) for rank in scope.ranks]
+        calls = [ScratchCall(self.tensors, self.externs, call, lane, ranks[lane]) for lane in lanes]
+        views: list[View] = []
+        for number, made in enumerate(call.made):
+            entries = [self.tensors.add(partial(one.result, number)) for one in calls]
+            buffer = np.array(entries, dtype=np.int64)
+            views.append(View(buffer, 0, made.shape, row_major(made.shape), made.dtype))
+        return views
+
+    def _full(self, value: Value, shape: tuple[Int, ...], dtype: DType, lane: int) -> torch.Tensor:
+        number = arrays.lane(value, lane)
+        number = float(number) if isinstance(number, Fraction) else number
+        dims = [int(arrays.lane(dim, lane)) for dim in shape]
+        return arithmetic.widen(torch.full(dims, number, dtype=torch_dtype(dtype)), dtype)
 
     def _compute(self, what: Computed, lane: int) -> torch.Tensor:
         match what:
@@ -87,6 +115,8 @@ class DataEvaluator(ContractEvaluator):
                 return torch.cat(list(self._items(items, lane)))
             case Packed(view):
                 return self._wide(take(view, lane))
+            case Filled():
+                raise TypeError(what)
 
     def _operand(self, value: Value, lane: int) -> Any:
         return (

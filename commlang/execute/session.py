@@ -93,7 +93,7 @@ def _run(
 
     measure(executor, 1, refill, first=1)
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
-    contracts = check_contracts(plan, world.rank, initial, final)
+    contracts = check_contracts(plan, world.rank, initial, final, executor.externs)
     measure(executor, settings.warmup, refill, first=2)
     times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
     return RankResult(world.rank, platform.node(), times, contracts)

@@ -256,7 +256,11 @@ class Expressions:
             take(then, np.minimum(where, len(yes) - 1)),  # on the other lanes, whatever it is
             take(other, np.minimum(where, len(no) - 1)),
         )
-        return choose(spread, (~test).astype(np.int64))
+        return choose(self.alike(spread, scope), (~test).astype(np.int64))
+
+    def alike(self, values: tuple[Value, Value], scope: Scope) -> tuple[Value, Value]:
+        """Two values of which each lane has one; contracts see to it that they mix."""
+        return values
 
     # -------------------------------------------------------------- sequences
 

@@ -83,11 +83,15 @@ class ContractFailure(BaseModel):
 
 
 class Contract(BaseModel):
-    """One `ensure` over all ranks; `failures` says where it did not hold."""
+    """One `ensure` over all ranks; `failures` says where it did not hold.
+
+    `unchecked` says why some rank could not tell, if none found it to fail.
+    """
 
     where: str
     text: str
     ok: bool
+    unchecked: str | None = None
     failures: list[ContractFailure]
 
 
@@ -219,6 +223,8 @@ def _contracts(ranks: Sequence[RankResult]) -> list[Contract]:
             if found.failure is not None:
                 contract.ok = False
                 contract.failures.append(_failure(found.failure))
+            elif found.unchecked is not None and contract.unchecked is None:
+                contract.unchecked = f"rank {found.rank}: {found.unchecked}"
     return list(merged.values())
 
 

@@ -127,13 +127,20 @@ def _totals_line(totals: Totals) -> str:
     )
 
 
+def _verdict(contract: Contract) -> str:
+    if not contract.ok:
+        return "FAILED"
+    return "not checked on these data" if contract.unchecked else "holds on every rank"
+
+
 def _contract_lines(contracts: Sequence[Contract]) -> list[str]:
     if not contracts:
         return ["  the pattern has no `ensure`, so its result was not checked"]
     lines: list[str] = []
     for contract in contracts:
-        verdict = "holds on every rank" if contract.ok else "FAILED"
-        lines += wrapped(f"  {contract.text}: {verdict}")
+        lines += wrapped(f"  {contract.text}: {_verdict(contract)}")
+        if contract.ok and contract.unchecked:
+            lines += wrapped(f"    {contract.unchecked}")
         if not contract.ok:
             lines.append(f"    at {contract.where}")
             for failure in contract.failures[:_FAILURES]:

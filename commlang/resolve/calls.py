@@ -15,6 +15,7 @@ from commlang.operations import (
 )
 from commlang.resolve.arguments import bind
 from commlang.resolve.expect import bare, expect
+from commlang.resolve.externs import call_in_contract, extern_named
 from commlang.resolve.functions import builtin, reduction
 from commlang.resolve.kinds import OP, UNKNOWN, Kind, Type, sequence, tensor
 from commlang.syntax import ast
@@ -46,6 +47,9 @@ def call(node: ast.Call, base: Type, types: Types, ctx: Context, scope: Scope) -
         return builtin(node, func.id, types, ctx, scope)
     if func.id in CONTRACT_FUNCTIONS:
         return _contract_function(node, func, types, ctx, scope)
+    extern = extern_named(func, ctx)
+    if extern is not None and (scope.contract or scope.deferred):
+        return call_in_contract(node, extern, types, ctx)
     if func.id in ctx.module.symbols or func.id in OPERATIONS:
         no_value(func, ctx)
     else:
@@ -57,6 +61,8 @@ def _value(node: ast.Call, base: Type, types: Types, ctx: Context, scope: Scope)
     """Call a bound name or an expression."""
     name = ctx.code(node.func)
     if base.kind is Kind.FUNCTION:
+        if base.contract and not (scope.contract or scope.deferred):
+            _only_contracts(node.func, name, ctx)
         _apply(node, f"`{name}`", base, ctx)
         return base.items[0]
     if base == OP:
@@ -80,7 +86,7 @@ def _apply(node: ast.Call, what: str, function: Type, ctx: Context) -> None:
 def _contract_function(
     node: ast.Call, func: ast.Name, types: Types, ctx: Context, scope: Scope
 ) -> Type:
-    if not scope.contract:
+    if not scope.contract and not scope.deferred:
         _only_contracts(func, func.id, ctx)
         return UNKNOWN
     if func.id in REDUCE_OPS:

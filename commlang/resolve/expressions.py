@@ -210,14 +210,14 @@ def _conditional(node: ast.Conditional, ctx: Context, scope: Scope) -> Type:
 
 @infer.register(ast.At)
 def _at(node: ast.At, ctx: Context, scope: Scope) -> Type:
-    if not scope.contract:
+    if not scope.contract and not scope.deferred:
         message = "`@` names another rank's value, which only contracts and transfers can"
         hint = "move it first: `x @ r -> y @ rank`"
         ctx.report("CL104", node.span, message, hint)
     no_rank(node.value, "for this rank's part write `(old(x) @ r)[rank]`, for rank `r`'s `r`", ctx)
     value = infer(node.value, ctx, scope)
     expect(ctx, node.rank, infer(node.rank, ctx, scope), "rank", "the right side of `@`")
-    return value if scope.contract else UNKNOWN
+    return value if scope.contract or scope.deferred else UNKNOWN
 
 
 def no_rank(value: ast.Expr, hint: str, ctx: Context) -> None:
@@ -294,4 +294,17 @@ def _call(node: ast.Call, ctx: Context, scope: Scope) -> Type:
 def arguments(node: ast.Call, ctx: Context, scope: Scope) -> dict[ast.Expr, Type]:
     """The types of a call's arguments."""
     values = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return {value: infer(value, ctx, scope) for value in values}
+    types = {value: infer(value, ctx, scope) for value in values if not folds(node, value, scope)}
+    return types | {value: _function(value, scope) for value in values if value not in types}
+
+
+def folds(node: ast.Call, value: ast.Expr, scope: Scope) -> bool:
+    """Whether a value is the function that a `fold` applies: nowhere else is one a value."""
+    called = isinstance(node.func, ast.Name) and node.func.id == "fold"
+    first = bool(node.args) and node.args[0] is value and isinstance(value, ast.Name)
+    return called and first and scope.find("fold") is None and _function(value, scope) != UNKNOWN
+
+
+def _function(value: ast.Expr, scope: Scope) -> Type:
+    binding = scope.find(value.id) if isinstance(value, ast.Name) else None
+    return binding.type if binding and binding.type.kind is Kind.FUNCTION else UNKNOWN

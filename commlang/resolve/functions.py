@@ -72,12 +72,22 @@ def _argument(node: ast.Expr, i: int, name: str, type_: Type, ctx: Context, scop
         contents(node, type_, what, ctx, scope)
     elif name in _ITERABLES or (name == "enumerate" and i == 0):
         expect(ctx, node, type_, "iterable", what)
+    elif name == "fold" and i == 0:
+        _folding(node, type_, ctx)
+    elif name == "fold" and i == 2:
+        expect(ctx, node, type_, "iterable", what)
     elif name == "len":
         expect(ctx, node, type_, "counted", what)
     elif name in _INTS or name == "enumerate":
         expect(ctx, node, type_, "int", what)
     elif name in ("min", "max", "premul_sum"):
         expect(ctx, node, type_, "arithmetic", what)
+
+
+def _folding(node: ast.Expr, function: Type, ctx: Context) -> None:
+    if function.kind is not Kind.FUNCTION or len(function.names) != 2:
+        message = "`fold` needs a `let` function of two values: what there is so far, and an item"
+        ctx.report("CL103", node.span, message, "`let f(so_far, item) = …`, then `fold(f, …, …)`")
 
 
 def _result(name: str, types: list[Type]) -> Type:
@@ -94,6 +104,8 @@ def _result(name: str, types: list[Type]) -> Type:
             return OP
         case "concat":
             return TENSOR
+        case "fold":
+            return types[0].items[0] if types[0].kind is Kind.FUNCTION else UNKNOWN
         case "enumerate":
             return sequence(Type(Kind.TUPLE, (INT, element(types[0]))))
         case "zip":

@@ -32,13 +32,15 @@ class Type:
 
     `items` holds the element type of a sequence, the member types of a tuple or the result type
     of a function; `names` the parameters of a function; `ndim` the number of dimensions of a
-    tensor or table, None where it cannot be told.
+    tensor or table, None where it cannot be told. `contract` tells that only contracts can call
+    a function.
     """
 
     kind: Kind
     items: tuple[Type, ...] = ()
     names: tuple[str, ...] = ()
     ndim: int | None = None
+    contract: bool = False
 
     def __str__(self) -> str:
         if self.kind is Kind.SEQUENCE and self.items[0].kind in _PLURALS:

@@ -10,7 +10,7 @@ from commlang.resolve.calls import unknown
 from commlang.resolve.expect import bare, expect
 from commlang.resolve.expressions import arguments, infer
 from commlang.resolve.kinds import Kind
-from commlang.resolve.signature import signature
+from commlang.resolve.signature import WANT, signature
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from commlang.resolve.kinds import Type
     from commlang.resolve.modules import Definition
     from commlang.resolve.scope import Scope
-
-_WANT = {
-    Kind.INT: "int",
-    Kind.BOOL: "bool",
-    Kind.OP: "op",
-    Kind.TENSOR: "tensor",
-    Kind.TABLE: "table",
-    Kind.UNKNOWN: "plain",
-}
 
 
 def call_statement(node: ast.Call, ctx: Context, scope: Scope) -> None:
@@ -126,5 +117,5 @@ def _definition(
     found = bind(node, what, list(sig.types), sig.required, ctx, keywords)
     for name, value in found.items():
         declared = sig.types.get(name)
-        want = "group" if declared is None else _WANT[declared.kind]
+        want = "group" if declared is None else WANT[declared.kind]
         expect(ctx, value, types[value], want, f"`{name}` of {what}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def contents(node: ast.Expr, type_: Type, what: str, ctx: Context, scope: Scope) -> Type:
     """The type of computing with a tensor: fine in a contract, else a finding."""
-    if scope.contract:
+    if scope.contract or scope.deferred:
         return TENSOR
     ctx.report(
         "CL103",

@@ -28,17 +28,26 @@ class Scope:
     """The names of one block, inside those of the blocks around it.
 
     `contract` tells that values of other ranks and times may be named (`ensure`, `assume`);
-    `parallel` that a `parallel:` encloses the place.
+    `parallel` that a `parallel:` encloses the place; `deferred` that it is the body of a `let`
+    function, which a contract may call.
     """
 
     parent: Scope | None = None
     contract: bool = False
     parallel: bool = False
+    deferred: bool = False
     names: dict[str, Binding] = field(default_factory=dict[str, "Binding"])
 
-    def child(self, *, contract: bool = False, parallel: bool = False) -> Scope:
+    def child(
+        self, *, contract: bool = False, parallel: bool = False, deferred: bool = False
+    ) -> Scope:
         """A scope for a block or comprehension inside this one."""
-        return Scope(self, self.contract or contract, self.parallel or parallel)
+        return Scope(
+            self,
+            self.contract or contract,
+            self.parallel or parallel,
+            self.deferred or deferred,
+        )
 
     def find(self, name: str) -> Binding | None:
         """What the nearest enclosing block binds the name to."""

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from commlang.source import Span
 
 
+WANT: dict[Kind, str] = {
+    Kind.INT: "int",
+    Kind.BOOL: "bool",
+    Kind.OP: "op",
+    Kind.TENSOR: "tensor",
+    Kind.TABLE: "table",
+    Kind.UNKNOWN: "plain",
+}
+"""What is asked for an argument, by the kind of the parameter."""
+
+
 @record
 class Signature:
     """`types` by parameter, in order: UNKNOWN without an annotation, when a call may give any

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from commlang.operations import OPERATIONS
 from commlang.resolve.expect import bare, expect
 from commlang.resolve.expressions import clauses, infer, no_rank, targets
+from commlang.resolve.externs import speaks_of_contents
 from commlang.resolve.handles import check_handle, check_wait
 from commlang.resolve.kinds import GROUP, UNKNOWN, Kind, Type
 from commlang.resolve.operation_calls import call_statement
@@ -88,11 +89,13 @@ def _let(node: ast.Let, ctx: Context, scope: Scope) -> None:
 
 @check.register(ast.LetFunction)
 def _let_function(node: ast.LetFunction, ctx: Context, scope: Scope) -> None:
-    inner = scope.child()
+    inner = scope.child(deferred=True)
     for param in node.params:
         ctx.bind(inner, param.id, param.span, UNKNOWN, "a parameter")
     result = infer(node.value, ctx, inner)
-    type_ = Type(Kind.FUNCTION, (result,), tuple(param.id for param in node.params))
+    names = tuple(param.id for param in node.params)
+    contract = speaks_of_contents(node.value, ctx, inner)
+    type_ = Type(Kind.FUNCTION, (result,), names, contract=contract)
     ctx.bind(scope, node.target.id, node.target.span, type_, "a `let` function")
 
 

@@ -11,12 +11,21 @@ extern backward(
     """From the gradient of the stage's output to that of its input."""
     cost 2ms
 
-pattern gpipe(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
+pattern gpipe(
+    y: bfloat16[micro, b, h],
+    dx: bfloat16[micro, b, h],
+    x: bfloat16[micro, b, h],
+    micro = 8,
+    b = 4,
+    h = 256,
+):
     """GPipe: all micro-batches forward through the stages, then all of them backward.
 
     Every rank is one stage of the model and keeps the inputs of all micro-batches until their
     backward. The bubble, in which it idles, is world - 1 of the micro + world - 1 turns. To each
-    neighbour it sends b h elements per micro-batch: activations down, gradients up.
+    neighbour it sends b h elements per micro-batch: activations down, gradients up. x is read by
+    rank 0 alone. y and dx are what each stage makes of every micro-batch, for the contract to speak
+    of: training needs a place for one of each.
     Source: Huang and others, GPipe: efficient training of giant neural networks using pipeline
     parallelism, NeurIPS 2019.
     """
@@ -24,9 +33,13 @@ pattern gpipe(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
 
     let first = rank == 0
     let last = rank == world - 1
+    let input(m) = x[m] if first else y[m] @ ranks.prev
+    let grad(m) = 1 if last else dx[m] @ ranks.next
+    ensure x == old(x)
+    ensure y[m] == forward(input(m), m) for m in range(micro)
+    ensure dx[m] == backward(input(m), grad(m), m) for m in range(micro)
+
     temp act: bfloat16[micro, b, h]
-    temp out: bfloat16[b, h]
-    temp din: bfloat16[b, h]
     temp dout: bfloat16[b, h]
 
     for m in range(micro):
@@ -34,15 +47,15 @@ pattern gpipe(x: bfloat16[micro, b, h], micro = 8, b = 4, h = 256):
             x[m] -> act[m]
         else:
             recv(act[m], src=ranks.prev)
-        forward(act[m], out, m)
+        forward(act[m], y[m], m)
         if not last:
-            send(out, dst=ranks.next)
+            send(y[m], dst=ranks.next)
 
     for m in reversed(range(micro)):
         if last:
             fill(dout, 1)  # the gradient of the loss itself
         else:
             recv(dout, src=ranks.next)
-        backward(act[m], dout, din, m)
+        backward(act[m], dout, dx[m], m)
         if not first:
-            send(din, dst=ranks.prev)
+            send(dx[m], dst=ranks.prev)

@@ -2,6 +2,10 @@ extern forward(weights: read bfloat16[p], act: update bfloat16[b, h], i: int):
     """Layer i; keeps for its backward what it needs."""
     cost 1ms
 
+extern loss(act: update bfloat16[b, h]):
+    """From the output of the last layer to the gradient of the loss by it."""
+    cost 1ms
+
 extern backward(
     weights: read bfloat16[p],
     dact: update bfloat16[b, h],
@@ -32,7 +36,19 @@ pattern fsdp_step(
     parallel, VLDB 2023.
     """
     require p % world == 0, "shards have one length: pad the layers"
+    let full(i) = concat(shard[i] @ r for r in ranks)
+    let ahead(a, i) = forward(full(i), a, i)
+    let back(d, i) = backward(full(i), d, i)[0]
+    let behind(i) = fold(  # the gradient of what comes out of layer i
+        back,
+        loss(fold(ahead, old(act), range(layers))),
+        reversed(range(i + 1, layers)),
+    )
     ensure shard == old(shard)
+    ensure act == behind(-1)
+    ensure grad[i] == (
+        avg(backward(full(i), behind(i), i)[1] @ r for r in ranks).chunks(world)[rank]
+    ) for i in range(layers)
     preset llama_7b: world = 8, layers = 32, p = 193Mi, b = 4Ki, h = 4Ki
 
     temp weights: bfloat16[2, p]
@@ -45,7 +61,7 @@ pattern fsdp_step(
             gathered = async all_gather_single(weights[(i + 1) % 2], shard[i + 1])
         forward(weights[i % 2], act, i)
 
-    fill(act, 1)  # from here on: the gradient of the loss
+    loss(act)  # from here on: gradients
     for i in reversed(range(layers)):
         wait(gathered)
         if 0 < i < layers - 1:  # the last two layers are still there

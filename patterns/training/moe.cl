@@ -3,6 +3,7 @@ extern experts(x: update bfloat16[tokens, h]):
     cost 1ms
 
 pattern moe(
+    y: bfloat16[sum(counts[s, rank] for s in ranks), h],
     x: bfloat16[sum(counts[rank, d] for d in ranks), h],
     counts: int[world, world] = [[16 * (1 + (s + 2 * d) % 3) for d in ranks] for s in ranks],
     h = 256,
@@ -10,13 +11,16 @@ pattern moe(
     """A layer of a mixture of experts: tokens travel to their experts and come back.
 
     counts[s, d] of rank s's tokens go to the experts of rank d; they lie in x in the order of d.
-    Twice, a rank sends its tokens but for those that stay: at best (world - 1) / world of x.
+    y is what the experts of a rank make of the tokens that come to it. Twice, a rank sends its tokens but for those that stay: at best (world - 1) / world of x.
     Source: Lepikhin and others, GShard: scaling giant models with conditional computation and
     automatic sharding, ICLR 2021.
     """
+    let start(s, d) = sum(counts[s, e] for e in range(d))  # where rank s keeps its tokens for d
+    let place(s, d) = sum(counts[e, d] for e in range(s))  # and rank d those of s
+    ensure y == experts(concat((old(x) @ s)[start(s, rank) : start(s, rank + 1)] for s in ranks))
+    ensure x == concat((y @ d)[place(rank, d) : place(rank + 1, d)] for d in ranks)
     preset deepseek_v3: world = 64, h = 7Ki
 
-    temp y: bfloat16[sum(counts[s, rank] for s in ranks), h]
     let back = [[counts[d, s] for d in ranks] for s in ranks]
 
     route(y, x, counts)

@@ -22,8 +22,10 @@ pattern ring_attention(
     Source: Liu and others, Ring attention with blockwise transformers for near-infinite context,
     ICLR 2024.
     """
+    let merge(so_far, block) = attend(q, block, so_far)
     ensure q == old(q)
     ensure kv == old(kv)
+    ensure acc == fold(merge, 0, (kv @ ((rank - k) % world) for k in range(world)))
     preset long: world = 32, s = 32Ki, h = 8Ki
 
     temp block: bfloat16[2, 2, s, h]

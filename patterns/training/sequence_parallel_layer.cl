@@ -1,3 +1,11 @@
+extern up(x: read bfloat16[s, h], hidden: write bfloat16[s, 4 * h // world]):
+    """This rank's columns of the hidden layer, from its columns of the first matrix."""
+    cost 1ms
+
+extern down(hidden: read bfloat16[s, k], y: write bfloat16[s, k * world // 4]):
+    """This rank's share of the result, from its rows of the second matrix."""
+    cost 1ms
+
 pattern sequence_parallel_layer(
     y: bfloat16[s // world, h],
     full: bfloat16[s, h],
@@ -15,13 +23,15 @@ pattern sequence_parallel_layer(
     MLSys 2023.
     """
     require s % world == 0 and 4 * h % world == 0, "every rank gets as many rows and columns"
+    ensure x == old(x)
     ensure full == concat(old(x) @ r for r in ranks)  # kept for the backward pass
+    ensure y == sum(down(up(full)) @ r for r in ranks).chunks(world)[rank]
     preset gpt3: world = 8, s = 2Ki, h = 12Ki
 
     temp hidden: bfloat16[s, 4 * h // world]
     temp partial: bfloat16[s, h]
 
     all_gather_single(full, x)
-    compute("up", matmul=[s, 4 * h // world, h], reads=full, writes=hidden)
-    compute("down", matmul=[s, h, 4 * h // world], reads=hidden, writes=partial)
+    up(full, hidden)
+    down(hidden, partial)
     reduce_scatter_single(y, partial, op=sum)

@@ -11,7 +11,8 @@ pattern zero1_step(weights: float32[n], grad: float32[n], n = 1Mi):
     Source: Rajbhandari and others, ZeRO: memory optimizations toward training trillion parameter
     models, SC 2020.
     """
-    ensure weights == weights @ 0
+    let updated(r) = adam(old(weights).chunks(world)[r], grad.chunks(world)[r])  # by rank r
+    ensure weights.chunks(world)[r] == updated(r) @ r for r in ranks
     ensure grad.chunks(world)[rank] == avg((old(grad) @ r).chunks(world)[rank] for r in ranks)
     preset gpt2: world = 8, n = 1558M
 

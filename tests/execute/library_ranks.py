@@ -12,7 +12,8 @@ import json
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator
@@ -21,8 +22,11 @@ from commlang.execute.options import LaunchOptions
 from commlang.plan import Plan, make_plan
 from commlang.resolve.modules import load_module
 from commlang.source import Source
+from commlang.syntax import ast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
     from commlang.execute.contract import ContractResult
@@ -39,6 +43,33 @@ class Spot:
     element: int
 
 
+Case: TypeAlias = tuple[Plan, list[Spot], int, bool]
+
+
+def callables(plan: Plan) -> dict[str, Callable[..., None]]:
+    """For each extern of a plan's file a function that depends on each element that it reads."""
+    symbols = plan.definition.module.symbols.items()
+    return {
+        name: partial(work_of, [p.mode for p in found.node.params])
+        for name, found in symbols
+        if isinstance(found.node, ast.Extern)
+    }
+
+
+def work_of(modes: list[str | None], *values: Any) -> None:
+    import torch
+
+    total = sum(value for value, mode in zip(values, modes, strict=True) if mode is None)
+    for value, mode in zip(values, modes, strict=True):
+        if mode in ("read", "update"):
+            flat = value.double().flatten()
+            total += int((flat * (torch.arange(flat.numel()) % 7 + 1)).sum() * 8) % 10_007
+    for value, mode in zip(values, modes, strict=True):
+        if mode in ("write", "update"):
+            places = torch.arange(value.numel()).view(value.shape)
+            value.copy_((places * 5 + total) % 61)
+
+
 def plan(case: dict[str, Any], world: int) -> Plan:
     """The plan of a case; raises PatternError if its `require` forbids the world."""
     module = load_module(Source.read(case["file"]))
@@ -46,25 +77,26 @@ def plan(case: dict[str, Any], world: int) -> Plan:
     return make_plan(definition, world, case["values"], schedule=case["schedule"])
 
 
-def narrator(cases: list[tuple[Plan, list[Spot], int]]) -> Narrator:
-    names = [f"{plan.path} {plan.pattern}" for plan, _, _ in cases]
+def narrator(cases: list[Case]) -> Narrator:
+    names = [f"{plan.path} {plan.pattern}" for plan, *_ in cases]
     return Narrator(lambda rank, position: names[position])
 
 
-def work(
-    context: RankContext, cases: list[tuple[Plan, list[Spot], int]], backend: str = "gloo"
-) -> list[Any]:
+def work(context: RankContext, cases: list[Case], backend: str = "gloo") -> list[Any]:
     context.follow(narrator(cases))
     with context.join(backend=backend, device="cpu") as world:
         told: list[Any] = []
-        for number, (a_plan, spots, seed) in enumerate(cases):
+        for number, (a_plan, spots, seed, bound) in enumerate(cases):
             context.position[0] = number
-            told.append(run(a_plan, spots, seed, world))
+            told.append(run(a_plan, spots, seed, bound, world))
         return told
 
 
-def run(plan: Plan, spots: list[Spot], seed: int, world: World) -> dict[str, Any]:
-    """Run a plan and check its contracts; then again for each spot with a wrong element there."""
+def run(plan: Plan, spots: list[Spot], seed: int, bound: bool, world: World) -> dict[str, Any]:
+    """Run a plan and check its contracts; then again for each spot with a wrong element there.
+
+    If `bound`, externs are Python callables, else they only take their time.
+    """
     import torch.distributed as dist
 
     from commlang.execute.contract import check_contracts, needs_final
@@ -74,12 +106,14 @@ def run(plan: Plan, spots: list[Spot], seed: int, world: World) -> dict[str, Any
 
     filler = Filler(plan, seed, world.device)
     tensors = filler.tensors(world.rank)
-    with Executor(plan, stand_in=True, timeout=timedelta(minutes=2)) as executor:
+    externs = callables(plan) if bound else {}
+    limit = timedelta(minutes=2)
+    with Executor(plan, externs=externs, stand_in=True, timeout=limit) as executor:
         executor.run(**tensors)
 
     def verdicts() -> list[ContractResult]:
         final = final_tensors(tensors, needs_final(plan.definition), dist.group.WORLD)
-        return check_contracts(plan, world.rank, filler.initial, final)
+        return check_contracts(plan, world.rank, filler.initial, final, externs)
 
     right = [told(result) for result in verdicts()]
     wrong: list[Any] = []
@@ -111,7 +145,7 @@ def told(result: ContractResult) -> Any:
 def main(request: dict[str, Any]) -> int:
     world = request["world"]
     cases = [
-        (plan(case, world), [Spot(*spot) for spot in case["spots"]], case["seed"])
+        (plan(case, world), [Spot(*spot) for spot in case["spots"]], case["seed"], case["bound"])
         for case in request["cases"]
     ]
     try:

@@ -43,15 +43,18 @@ Target = tuple[int, str]
 
 ROOT_ONLY = ("reduce", "gather", "binomial_reduce")
 """Only rank 0's data are promised."""
-LIKE_RANK_0 = ("zero1_step", "tensor_parallel_layer")
-"""Others are promised to be like rank 0, whose own data nothing is said of."""
 PROMISED = {
-    "ring_attention": ("q", "kv"),
-    "fsdp_step": ("shard",),
+    "gpipe": ("x",),
+    "one_f_one_b": ("x",),
+    "interleaved_1f1b": ("x",),
+    "ddp_step": ("weights", "batch"),
+    "fsdp_step": ("shard", "act"),
+    "tensor_parallel_layer": ("x",),
     "sequence_parallel_layer": ("full",),
-    "training_step_3d": ("act",),
+    "training_step_3d": ("x", "grad"),
+    "zero1_step": ("weights",),
 }
-"""The tensors that a contract speaks of, where that is not all that is written."""
+"""The tensors whose contract can be checked, where externs make others and only take their time."""
 
 
 def _definitions() -> list[Definition]:
@@ -119,14 +122,10 @@ def _written(program: Program) -> set[Target]:
 def _promised(stem: str, plan: Plan) -> list[Target]:
     """The tensors of ranks in which every element, or for halos many, are promised something."""
     if stem in PROMISED:
-        alone = stem == "training_step_3d" and plan.world < 4
-        names = () if alone else PROMISED[stem]
-        return [(rank, name) for rank in range(plan.world) for name in names]
+        return [(rank, name) for rank in range(plan.world) for name in PROMISED[stem]]
     targets = sorted(_written(plan.program()))
     if stem in ROOT_ONLY:
         return [t for t in targets if t[0] == 0 and t[1] != "part"]
-    if stem in LIKE_RANK_0:
-        return [t for t in targets if t[0] > 0 and t[1] in ("weights", "y")]
     return targets
 
 
@@ -166,7 +165,7 @@ def test_it_holds_and_one_wrong_element_breaks_it(key: str) -> None:
 def test_these_are_the_patterns_that_promise_something() -> None:
     assert len(DEFINITIONS) >= 40
     known = {key.split("-")[0] for key in DEFINITIONS}
-    assert known.issuperset([*ROOT_ONLY, *LIKE_RANK_0, *PROMISED, "halo_exchange"])
+    assert known.issuperset([*ROOT_ONLY, *PROMISED, "halo_exchange"])
 
 
 ALGORITHMS = ("ring_all_reduce", "recursive_doubling_all_reduce", "halving_doubling_all_reduce")

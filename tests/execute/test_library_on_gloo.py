@@ -77,14 +77,11 @@ VARIANTS: dict[int, dict[str, Any]] = {
 NO_INTEGERS = {"ddp_step", "training_step_3d", "zero1_step"}
 """They take means, and gloo refuses those of integers."""
 
-BLIND = {
-    "barrier": "moves no data",
-    "gpipe": "what it moves is made by externs and kept in temps",
-    "one_f_one_b": "what it moves is made by externs and kept in temps",
-    "interleaved_1f1b": "what it moves is made by externs and kept in temps",
-    "moe": "its result is what an extern makes of the tokens; `route`, which moves them, has one",
-    "ulysses": "its result is an extern's; `to_heads` and `to_sequence`, which move data, have one",
-}
+BOUND = {"gpipe", "one_f_one_b", "interleaved_1f1b"}
+"""Patterns whose externs are bound to Python functions: contracts call them again. Elsewhere they
+only take their time, and contracts on what they write are not checked."""
+
+BLIND = {"barrier": "moves no data"}
 """Patterns without an `ensure`, and why."""
 
 
@@ -99,17 +96,18 @@ SILENT: dict[str, Callable[[Plan, int, str, tuple[int, ...]], bool]] = {
     "gather": lambda plan, rank, tensor, index: rank != 0,
     "reduce": lambda plan, rank, tensor, index: rank != 0,
     "binomial_reduce": lambda plan, rank, tensor, index: rank != 0,
-    "training_step_3d": lambda plan, rank, tensor, index: (
-        tensor == "grad" and plan.parameters["replicas"] == 1
+    "training_step_3d": lambda plan, rank, tensor, index: tensor in ("y", "dx"),
+    "tensor_parallel_layer": lambda plan, rank, tensor, index: tensor == "y",
+    "sequence_parallel_layer": lambda plan, rank, tensor, index: tensor == "y",
+    "ddp_step": lambda plan, rank, tensor, index: tensor == "grad",
+    "fsdp_step": lambda plan, rank, tensor, index: tensor == "grad",
+    "zero1_step": lambda plan, rank, tensor, index: (
+        tensor == "grad" and foreign_part(plan, rank, tensor, index)
     ),
-    "zero1_step": foreign_part,
 }
 """Elements (plan, rank, tensor, index) of which a contract says nothing, as those beside the
-root's and those that are nobody else's."""
-
-AGREEMENT = {"tensor_parallel_layer": 1, "zero1_step": 1}
-"""Contracts that say only that all ranks have rank 0's values: if those are wrong, all others are
-named instead, so that an element of another rank is changed."""
+root's and those that are nobody else's, or of which it cannot be checked what it says, as an
+extern makes them that only takes its time."""
 
 
 def exported(folder: Path) -> list[Definition]:
@@ -151,7 +149,7 @@ def all_values(definition: Definition, world: int) -> list[dict[str, Any]]:
 def promised(definition: Definition) -> list[str]:
     """The tensors of whose values at the end the contracts speak, be it by way of a `let`."""
     body = definition.node.body
-    lets = {s.target.id: s.value for s in body if isinstance(s, ast.Let)}
+    lets = {s.target.id: s.value for s in body if isinstance(s, ast.Let | ast.LetFunction)}
     tensors = {p.target.id for p in definition.node.params if is_tensor(p)}
     names: set[str] = set()
     waiting: list[ast.Node] = [s for s in body if isinstance(s, ast.Ensure)]
@@ -181,7 +179,7 @@ def spots(plan: Plan, chosen: random.Random) -> list[tuple[int, str, int]]:
     names = promised(plan.definition)
     while names and len(found) < SPOTS:
         tensor = chosen.choice(names)
-        rank = chosen.randrange(AGREEMENT.get(name, 0), plan.world)
+        rank = chosen.randrange(plan.world)
         shape = tuple(int(d) for d in take(program.tensors[tensor], rank).shape)
         if prod(shape):
             index = tuple(chosen.randrange(d) for d in shape)
@@ -216,6 +214,7 @@ def run(world: int, plans: list[Plan], chosen: random.Random) -> list[tuple[Plan
             "values": plan.values,
             "spots": spots(plan, chosen),
             "seed": chosen.randrange(1000),
+            "bound": name_of(plan.definition) in BOUND,
         }
         for plan in plans
     ]

@@ -10,9 +10,10 @@ import pytest
 
 from commlang.execute.mpi.launch import launch_mpi
 from commlang.execute.options import LaunchOptions
-from commlang.plan import Plan, make_plan
-from tests.execute.library_ranks import Spot, narrator, work
+from commlang.plan import make_plan
+from tests.execute.library_ranks import Case, Spot, narrator, work
 from tests.execute.test_library_on_gloo import (
+    BOUND,
     LIBRARY,
     RUNS_ON,
     WORLDS,
@@ -37,8 +38,13 @@ def test_contracts_hold_and_see_one_wrong_bit(world: int) -> None:
         for values in all_values(definition, world)
     ]
     changed = [spots(plan, chosen) for plan in plans]
-    cases: list[tuple[Plan, list[Spot], int]] = [
-        (plan, [Spot(*spot) for spot in found], chosen.randrange(1000))
+    cases: list[Case] = [
+        (
+            plan,
+            [Spot(*spot) for spot in found],
+            chosen.randrange(1000),
+            name_of(plan.definition) in BOUND,
+        )
         for plan, found in zip(plans, changed, strict=True)
     ]
     options = LaunchOptions(nproc_per_node=world)
