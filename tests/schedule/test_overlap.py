@@ -136,7 +136,7 @@ def test_what_is_written_is_run_unless_asked_otherwise() -> None:
 def test_random_programs_stay_sound_and_keep_their_order() -> None:
     targets = (Target(Backend.GLOO), Target(Backend.NCCL, NcclInit.EAGER))
     changed = hazards = 0
-    for seed in range(400):
+    for seed in range(100):
         written = Pattern(seed)
         try:
             prog = build(load_module(Source(written.text)).symbols["main"], written.world)
@@ -152,8 +152,8 @@ def test_random_programs_stay_sound_and_keep_their_order() -> None:
             elif "the check says" in found.refused[0]:  # never a hang
                 assert "are in flight together on rank" in found.refused[0]
                 hazards += 1
-    assert changed >= 100
-    assert 1 <= hazards <= 20
+    assert changed >= 40
+    assert 1 <= hazards <= 5
 
 
 def errors(prog: Program, target: Target) -> list[str]:

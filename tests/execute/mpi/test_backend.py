@@ -20,7 +20,10 @@ SCENARIOS = [
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)],
+)
 def test_scenarios(size: int, mpi_ranks: Callable[..., list[Any]]) -> None:
     assert len(SCENARIOS) == 17
     assert mpi_ranks(SCENARIOS, size) == [[None] * len(SCENARIOS)] * size

@@ -8,6 +8,7 @@ from benchmarks.gloo_support import LOCAL, cells, tabled
 from benchmarks.mpi_support import measure
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:ComplexHalf support")
 def test_the_table_says_what_mpi_does() -> None:

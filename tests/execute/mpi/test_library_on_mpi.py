@@ -28,7 +28,7 @@ DEADLINE_S = 300
 
 
 @pytest.mark.timeout(DEADLINE_S)
-@pytest.mark.parametrize("world", [3, 4])
+@pytest.mark.parametrize("world", [pytest.param(3, marks=pytest.mark.slow), 4])
 def test_contracts_hold_and_see_one_wrong_bit(world: int) -> None:
     chosen = random.Random(world)
     plans = [

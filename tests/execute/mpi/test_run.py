@@ -176,8 +176,16 @@ def test_a_program_whose_rank_fails_ends_on_all_ranks(folder: Path) -> None:
     ("function", "said"),
     [
         ("die", "rank 1 was killed by SIGKILL at `work(x)` (step.cl:5:5)"),
-        ("leave", "rank 1 ended with exit code 3 at `work(x)` (step.cl:5:5)"),
-        ("fail", "rank 1 failed at `work(x)` (step.cl:5:5): ValueError: boom"),
+        pytest.param(
+            "leave",
+            "rank 1 ended with exit code 3 at `work(x)` (step.cl:5:5)",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "fail",
+            "rank 1 failed at `work(x)` (step.cl:5:5): ValueError: boom",
+            marks=pytest.mark.slow,
+        ),
         ("stall", r"rank 1 made no progress for \d+ s at `work(x)` (step.cl:5:5) and waited for"),
     ],
 )
@@ -191,7 +199,14 @@ def test_the_rank_at_fault_is_named(folder: Path, function: str, said: str) -> N
     assert_nothing_is_left(folder)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "signum",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_ends_the_ranks(folder: Path, signum: signal.Signals) -> None:
     pick = ["--extern", "work=functions:stall", "--nproc-per-node", "2"]
     process = subprocess.Popen(
