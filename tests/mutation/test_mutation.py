@@ -119,7 +119,8 @@ def test_survivors_are_told() -> None:
     assert not enough
     assert "killed of the changed: 98.02%" in text
     assert text.count("ring:1: change a tag: `send(x, dst=0)`") == 2
-    assert report([*killed, *[_result(Effect.CHANGED, contract=Contract.PARTIAL)] * 9], 1.0)[1]
+    partial = _result(Effect.CHANGED, contract=Contract.PARTIAL)
+    assert not report([*killed, partial, partial], 1.0)[1], "whatever a contract speaks of"
 
 
 @pytest.mark.timeout(DEADLINE_S + 30)
