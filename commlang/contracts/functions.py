@@ -56,9 +56,8 @@ def _entered(value: Any, seed: Array) -> Array:
         return seed
     entry: Any
     if isinstance(value, np.ndarray):
-        array: Array = value
-        entry = _fractions(array) if array.dtype == np.float64 else array.astype(np.int64)
-        entry = entry.view(np.uint64)
+        whole = value.dtype != np.float64  # pyright: ignore[reportUnknownMemberType]
+        entry = value.astype(np.int64).view(np.uint64) if whole else _fractions(value)  # pyright: ignore
     elif isinstance(value, Fraction):
         entry = field.number(value)
     elif isinstance(value, int):

@@ -106,7 +106,7 @@ class Operands:
 
     def _joint(self, one: int, other: int) -> tuple[tuple[int, ...], list[Any]]:
         """One shape for both operands, and the strides of each in it."""
-        shapes: list[tuple[int, ...]] = [self.shape(operand) for operand in (one, other)]
+        shapes = [self.shape(operand) for operand in (one, other)]
         layouts = [int(self.layout[operand]) for operand in (one, other)]
         shape = shapes[0][0] if layouts[0] >= 0 else shapes[1][0]
         strides = [
