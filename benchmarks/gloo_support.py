@@ -205,10 +205,10 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(one, other) if exact else torch.allclose(one, other, rtol=0.01, atol=0)
 
 
-def tabled(cell: str) -> bool:
+def tabled(cell: str, backend: str = "gloo") -> bool:
     """Whether the table says yes to a cell."""
     name, dtype, op = [*cell.split("/"), "", ""][:3]
-    backend = "torch" if name in LOCAL else "gloo"
+    backend = "torch" if name in LOCAL else backend
     operation = called(name.removesuffix(" uneven"), backend, uneven=name in UNEVEN)
     return supports(backend, operation, dtype or None, op or None)
 
@@ -284,7 +284,7 @@ def _read(path: Path) -> dict[int, str]:
     return dict(map(json.loads, path.read_text("utf-8").splitlines()))
 
 
-def report(told: dict[str, str], world: int) -> str:
+def report(told: dict[str, str], world: int, backend: str = "gloo") -> str:
     """The dtypes of each operation and op by what became of them, and what the table has wrong."""
     lines = [f"torch {torch.__version__}, {world} ranks, {len(told)} cells"]
     rows: dict[str, dict[str, list[str]]] = {}
@@ -294,7 +294,7 @@ def report(told: dict[str, str], world: int) -> str:
         rows.setdefault(f"{name} {op}".strip(), {}).setdefault(kind, []).append(dtype)
     for row, kinds in rows.items():
         lines += [f"{row:32} {kind:8} {' '.join(dtypes)}" for kind, dtypes in kinds.items()]
-    wrong = [cell for cell, said in told.items() if (said == "yes") != tabled(cell)]
+    wrong = [cell for cell, said in told.items() if (said == "yes") != tabled(cell, backend)]
     return "\n".join([*lines, f"cells that the table has wrong: {', '.join(wrong) or 'none'}"])
 
 

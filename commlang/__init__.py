@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from commlang.diagnostics import Diagnostic
     from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
+    from commlang.execute.hooks import ddp_hook, fsdp_comms
+    from commlang.execute.mpi.registry import register_mpi
     from commlang.plan import Plan
     from commlang.program import Program
 
@@ -33,9 +35,12 @@ __all__ = [
     "Program",
     "UsageError",
     "__version__",
+    "ddp_hook",
+    "fsdp_comms",
     "load",
     "loads",
     "process_group",
+    "register_mpi",
 ]
 
 _LAZY = {
@@ -44,9 +49,12 @@ _LAZY = {
     "Pattern": "commlang.api",
     "Plan": "commlang.plan",
     "Program": "commlang.program",
+    "ddp_hook": "commlang.execute.hooks",
+    "fsdp_comms": "commlang.execute.hooks",
     "load": "commlang.api",
     "loads": "commlang.api",
     "process_group": "commlang.execute.embed",
+    "register_mpi": "commlang.execute.mpi.registry",
 }
 
 

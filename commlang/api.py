@@ -10,6 +10,7 @@ from commlang.checks import check_program
 from commlang.diagnostics import did_you_mean
 from commlang.dtypes import DTYPES
 from commlang.errors import PatternError, UsageError
+from commlang.expand.binding import is_tensor
 from commlang.expand.run import MAX_EVENTS
 from commlang.program import Program, build
 from commlang.resolve.check import check_all
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from commlang.diagnostics import Diagnostic
     from commlang.plan import Plan
     from commlang.resolve.modules import Definition
+    from commlang.schedule import Schedule
 
 
 class TensorLike(Protocol):
@@ -66,6 +68,16 @@ class Pattern:
     def name(self) -> str:
         """The pattern's name."""
         return self.definition.node.name
+
+    @property
+    def tensors(self) -> list[str]:
+        """The names of its tensor parameters, in order."""
+        return [p.target.id for p in self.definition.node.params if is_tensor(p)]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its other parameters, in order."""
+        return [p.target.id for p in self.definition.node.params if not is_tensor(p)]
 
     @property
     def doc(self) -> str:
@@ -112,18 +124,28 @@ class Pattern:
         preset: str | None = None,
         tensors: Tensors | None = None,
         max_events: int = MAX_EVENTS,
+        schedule: Schedule = "program",
         **values: Any,
     ) -> Plan:
         """Check the pattern and plan it; raises PatternError with all its diagnostics.
 
         `tensors` says what the caller brings: parameters that stand in shapes are bound by it, and
-        the plan takes tensors of these shapes on every rank.
+        the plan takes tensors of these shapes on every rank. `schedule` is "program", to run what
+        is written, or "overlap", to start operations early, wait for them late and make one of
+        small collectives that are neighbours.
         """
         from commlang.plan import make_plan
 
         world, values = self._choose(world, preset, values)
         shapes = {name: _shape(name, tensor) for name, tensor in (tensors or {}).items()}
-        return make_plan(self.definition, world, values, shapes=shapes, max_events=max_events)
+        return make_plan(
+            self.definition,
+            world,
+            values,
+            shapes=shapes,
+            max_events=max_events,
+            schedule=schedule,
+        )
 
     def _choose(
         self, world: int | None, preset: str | None, values: Mapping[str, Any]

@@ -19,8 +19,10 @@ from commlang.expand.values import Op
 from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import Definition, load_module
+from commlang.schedule import Action, Schedule, Scheduled, apply, fused, linearise
+from commlang.schedule import schedule as make_schedule
 from commlang.source import Source
-from commlang.transports import Backend, Target
+from commlang.transports import RENDEZVOUS, Backend, Target
 from commlang.verify.values import format_value, parse_value
 from commlang.version import __version__
 
@@ -58,6 +60,16 @@ class PlanTensor(BaseModel):
     shape: tuple[int, ...]
 
 
+class PlanBucket(BaseModel):
+    """Collectives that go as one: `count` calls on a group from the one with number `turn` on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    group: int
+    turn: int
+    count: int
+
+
 class Plan(BaseModel):
     """A checked pattern for given parameters and a given world.
 
@@ -82,6 +94,7 @@ class Plan(BaseModel):
     events: int
     max_events: int
     passes: tuple[str, ...] = ()
+    buckets: tuple[PlanBucket, ...] = ()
     proofs: tuple[str, ...] = PROOFS
 
     _definition: Definition | None = PrivateAttr(default=None)
@@ -136,12 +149,12 @@ class Plan(BaseModel):
         return _decode(self.values)
 
     def program(self, rank: int | None = None) -> Program:
-        """The rows of one rank, or of all."""
+        """The rows of one rank, or of all, in the order in which the host comes to them."""
         if rank is not None and not 0 <= rank < self.world:
             raise UsageError(f"rank {rank} is outside the plan's world of {self.world}")
         key = -1 if rank is None else rank
         if key not in self._programs:
-            self._programs[key] = build(
+            written = build(
                 self.definition,
                 self.world,
                 self.given,
@@ -150,7 +163,13 @@ class Plan(BaseModel):
                 groups=[GroupEntry(g.label, g.ranks) for g in self.groups[1:]],
                 max_events=self.max_events,
             )
+            self._programs[key] = apply(written, self.passes)
         return self._programs[key]
+
+    def actions(self, rank: int, program: Program | None = None) -> list[Action]:
+        """What a rank's host does, in order; of `program` if one that has the rank is at hand."""
+        known = program or self.program(rank)
+        return fused(known, rank, linearise(known, rank, self.program), self.buckets)
 
     def forget(self) -> None:
         """Drop expanded programs; they are expanded again when needed."""
@@ -200,6 +219,7 @@ def make_plan(
     *,
     shapes: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
     max_events: int = MAX_EVENTS,
+    schedule: Schedule = "program",
 ) -> Plan:
     """Check a pattern for a world and plan it; raises PatternError with all that is wrong."""
     if world < 1:
@@ -211,13 +231,14 @@ def make_plan(
     found = [d for d in check_program(program) if d.severity is Severity.ERROR]
     if found:
         raise PatternError(found)
-    return plan_of(program, max_events)
+    return plan_of(make_schedule(program, RENDEZVOUS, schedule), max_events)
 
 
 def plan_of(
-    program: Program, max_events: int = MAX_EVENTS, proofs: tuple[str, ...] = PROOFS
+    scheduled: Scheduled, max_events: int = MAX_EVENTS, proofs: tuple[str, ...] = PROOFS
 ) -> Plan:
     """The plan of a program that has been checked, which is where the proofs come from."""
+    program = scheduled.program
     used = set(program.group.tolist()) if len(program) else set[int]()
     source = program.definition.module.source
     on_disk = Path(source.path).is_file()
@@ -236,6 +257,10 @@ def plan_of(
         ),
         events=len(program),
         max_events=max_events,
+        passes=scheduled.passes,
+        buckets=tuple(
+            PlanBucket(group=b.group, turn=b.turn, count=b.count) for b in scheduled.buckets
+        ),
         proofs=proofs,
     )
     plan._definition = program.definition  # pyright: ignore[reportPrivateUsage]

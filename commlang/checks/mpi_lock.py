@@ -8,6 +8,9 @@ for one of the orders that are tried: collectives first on all ranks, on none, o
 one alone. (Other orders exist, so a clean answer for MPI is not a proof where asynchronous
 collectives run beside messages.)
 
+The backend over mpi4py that commlang brings has no such lock. Which of the two runs is up to the
+torch that is installed, so the check is for both.
+
 Wait for the collective before other communication on its rank, or start it after that, on all ranks
 alike. Collectives of different groups share the lock too.
 

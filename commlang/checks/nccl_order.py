@@ -111,10 +111,21 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     )
 
 
+def _beside_sequences(facts: Facts, ring: list[Wait]) -> bool:
+    """Whether some messages are in a `parallel:` already, which is no batch."""
+    nests = facts.program.nest[[wait.waiting for wait in ring]]
+    return bool(len(facts.program.nests.key) and facts.program.nests.look_up(nests)[0].any())
+
+
 def _advice(facts: Facts, ring: list[Wait]) -> str:
     rows = [row for wait in ring for row in (wait.waiting, wait.awaited)]
     kinds = {Kind(int(facts.program.kind[row])) for row in rows}
     if all(kind.is_message for kind in kinds):
+        if _beside_sequences(facts, ring):
+            return (
+                "move each `sequence:` out of the `parallel:`: with one among its children, the "
+                "messages of a block are not one batch"
+            )
         return (
             "put the messages that cross in one `parallel:`, which is one batch on NCCL, or let "
             "one rank of each pair send first and the other receive first"

@@ -37,7 +37,12 @@ def suggest(facts: Facts, ring: list[Wait]) -> str | None:
         return f"start `{program.text(behind)}` before the wait at {facts.place(joined)}"
     if variables[row] != variables[behind] or not adjacent(program, row, behind):
         return "let one rank of the ring do the later operation first, or post it with `async`"
-    return _in_parallel(facts, row, behind)
+    low, high = sorted((row, behind))
+    if program.kind[low] == Kind.RECV and high > low + 1:
+        return "the send may need what the recv brings: let one rank of the ring send first"
+    others = {int(program.site[wait.waiting]) for wait in ring}
+    alike = others <= {int(program.site[row]), int(program.site[behind])}
+    return _in_parallel(facts, row, behind) + ("" if alike else "\nand so on the other ranks")
 
 
 def adjacent(program: Program, row: int, behind: int) -> bool:

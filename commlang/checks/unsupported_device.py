@@ -1,8 +1,8 @@
 """Tensors where the backend cannot reach them (CL263).
 
 NCCL moves data between the memories of GPUs and takes nothing else. gloo runs its collectives on
-CUDA tensors by way of the host's memory, but has no `send` and `recv` of them. Whether MPI does
-depends on the library that torch was built with. The call fails, or, on gloo with a pointer into a
+CUDA tensors by way of the host's memory, but has no `send` and `recv` of them. MPI over
+mpi4py takes those in the host's memory. The call fails, or, on gloo with a pointer into a
 GPU's memory, takes the process down.
 
 Check and run with the backend of the device: NCCL for CUDA tensors, gloo for those in the host's

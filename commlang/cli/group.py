@@ -15,6 +15,7 @@ COMMANDS = {
     "rule": ("commlang.cli.rule", "Explain a code of lint, or list all."),
     "fmt": ("commlang.cli.fmt", "Format pattern files."),
     "new": ("commlang.cli.new", "Start a pattern file."),
+    "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),

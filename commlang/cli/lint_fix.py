@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commlang.cli.files import expand_folders
 from commlang.cli.guard import say
-from commlang.cli.rewrite import replace_file, show_diff
+from commlang.cli.rewrite import as_before, replace_file, show_diff
 from commlang.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def fix_all(paths: tuple[str, ...], options: Options, *, dry: bool) -> tuple[boo
         if dry:
             show_diff(source, mended.text, "fixed", same=False)
             continue
-        replace_file(source.path, mended.text.encode())
+        replace_file(source.path, as_before(source.path, mended.text))
         codes = ", ".join(dict.fromkeys(found.code for found in mended.findings))
         many = len(mended.findings)
         say(f"fixed {many} finding{'s' * (many > 1)} in {source.path} ({codes})")

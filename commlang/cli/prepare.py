@@ -38,9 +38,17 @@ def prepared(
     sure = _check(program, target, given["allow_hazards"], quiet=bool(info and info.rank))
     # Its pydantic would cost a refused pattern a fifth of the time.
     from commlang.plan import plan_of, proofs_of
+    from commlang.schedule import schedule
     from commlang.transports import PORTABLE
 
-    return plan_of(program, given["max_events"], proofs_of(target if sure else PORTABLE)), settings
+    scheduled = schedule(program, target, given["schedule"])
+    if given["verbose"] and not (info and info.rank):
+        for name in scheduled.passes:
+            say(f"{name}: applied")
+        for why in scheduled.refused:
+            say(f"{why} (not applied)")
+    proofs = proofs_of(target if sure else PORTABLE)
+    return plan_of(scheduled, given["max_events"], proofs), settings
 
 
 def _program(

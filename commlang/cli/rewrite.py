@@ -38,6 +38,14 @@ def replace_file(path: str, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def as_before(path: str, text: str) -> bytes:
+    """A text with the line endings, and the byte order mark, that a file has now."""
+    data = Path(path).read_bytes()
+    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    ending = "\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else "\n"
+    return mark + text.replace("\n", ending).encode()
+
+
 def show_diff(source: Source, text: str, word: str, *, same: bool) -> None:
     """Print how a text differs from its source; `word` says what it is, as in `formatted`.
 

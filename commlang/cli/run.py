@@ -42,6 +42,14 @@ _SAID_BY_THEN_S = 2.0
     help="gloo, nccl, mpi, or one for each device: cpu:gloo,cuda:nccl.",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:INDEX.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["program", "overlap"]),
+    default="program",
+    show_default=True,
+    help="Run what is written, or start early, wait late and coalesce what is small.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Say which passes were applied, and why not.")
 @click.option("--allow-hazards", is_flag=True, help="Run even what may hang on NCCL.")
 @click.option(
     "--timeout",
@@ -110,7 +118,8 @@ def command(file: str, **given: Any) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commlang.execute.environment import detect
 
-    info = detect(os.environ)
+    # Ranks of MPI find one another by MPI.
+    info = detect(os.environ, need_master="mpi" not in given["backend"])
     if info and info.world_size > 1 and file == "-":
         raise UsageError("ranks cannot share standard input; put the pattern into a file")
     options = None if info else launch_options(given)
@@ -168,16 +177,16 @@ def _launch(
         from commlang.execute.session import check_devices
 
         check_devices(settings, ranks)
+    arguments = (plan, settings, as_json)
+    watched: Any = {"narrator": Story(plan).narrator, "timeout": settings.timeout}
     try:
-        results = launch(
-            rank_main,
-            (plan, settings, as_json),
-            options,
-            narrator=Story(plan).narrator,
-            timeout=settings.timeout,
-            cuda=cuda,
-            preload=("commlang.execute.session", "commlang.report.text"),
-        )
+        if settings.wants_mpi:
+            from commlang.execute.mpi.launch import launch_mpi
+
+            results = launch_mpi(rank_main, arguments, options, **watched)
+        else:
+            modules = ("commlang.execute.session", "commlang.report.text")
+            results = launch(rank_main, arguments, options, **watched, cuda=cuda, preload=modules)
     except RunFailed as error:
         raise _plainly(error) from None
     return all(held for held, _ in results), results[0][1]

@@ -24,7 +24,7 @@ _dist: Any = dist  # torch's collectives have no complete types
 _c10d: Any = torch._C._distributed_c10d  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
 
 # torch 2.13 warns of the older names, which do the same.
-_NEWER = {
+NEWER = {
     "all_gather_into_tensor": "all_gather_single",
     "reduce_scatter_tensor": "reduce_scatter_single",
 }
@@ -71,6 +71,9 @@ def waited(start: Callable[[], Any]) -> Callable[[], None]:
 
 def calls_on(group: dist.ProcessGroup) -> PublicCalls:
     """The fastest way to issue operations on a group that this torch allows."""
+    bound: Callable[[], PublicCalls] | None = getattr(group, "bound_calls", None)
+    if bound is not None:  # a group of ours
+        return bound()
     return DirectCalls(group) if has_direct_calls(group) else PublicCalls(group)
 
 
@@ -112,7 +115,7 @@ class PublicCalls:
 
     def collective(self, name: str, *tensors: Any, **arguments: Any) -> Call:
         """A collective by torch's name, with torch's arguments; roots are ranks of the group."""
-        newer = _NEWER.get(name, name)
+        newer = NEWER.get(name, name)
         function = getattr(_dist, newer if hasattr(_dist, newer) else name)
         start = partial(function, *tensors, group=self.group, async_op=True, **arguments)
         return Call(start, partial(function, *tensors, group=self.group, **arguments))
@@ -138,7 +141,7 @@ class DirectCalls(PublicCalls):
         return Call(start, lambda: recv(tensors, src, tag).wait(), call.message)
 
     def collective(self, name: str, *tensors: Any, **arguments: Any) -> Call:
-        prepare = getattr(self, f"_{_NEWER.get(name, name)}", None)
+        prepare = getattr(self, f"_{NEWER.get(name, name)}", None)
         flat = [t for given in tensors for t in (given if isinstance(given, list) else [given])]  # pyright: ignore[reportUnknownVariableType]
         if prepare is None or not _plain(flat):  # pyright: ignore[reportUnknownArgumentType]
             return super().collective(name, *tensors, **arguments)

@@ -29,6 +29,7 @@ class Job:
     run_dir: Path
     launcher: int
     timeout: float
+    blind: bool = False
 
 
 def main(job: Job) -> Any:
@@ -37,7 +38,7 @@ def main(job: Job) -> Any:
     assert info is not None, "elastic_launch sets RANK and the rest"
     tempfile.tempdir = None
     _divert_output(job.run_dir / f"stderr-{info.local_rank}", speaks=info.rank == 0)
-    launched = Launched(job.run_dir, job.launcher)
+    launched = Launched(job.run_dir, job.launcher, job.blind)
     return run_launched(job.entry, job.args, info, launched, job.timeout)
 
 

@@ -48,8 +48,20 @@ def bind_communication(
     program: Program, row: int, memory: Memory, group: dist.ProcessGroup, backend: str
 ) -> Call:
     """The call of a send, a recv or a collective."""
+    return _bind(program, row, memory.views(row), group, backend)
+
+
+def bind_tensor(
+    program: Program, row: int, tensor: torch.Tensor, group: dist.ProcessGroup, backend: str
+) -> Call:
+    """The call of an operation on one tensor, with another in its place."""
+    return _bind(program, row, [tensor], group, backend)
+
+
+def _bind(
+    program: Program, row: int, views: list[torch.Tensor], group: dist.ProcessGroup, backend: str
+) -> Call:
     site = program.site_of(row)
-    views = memory.views(row)
     gid, peer, tag = (int(c[row]) for c in (program.group, program.peer, program.tag))
     place = int(program.groups.position(gid, peer)) if peer >= 0 else -1
     calls = calls_on(group)

@@ -32,10 +32,11 @@ def process_group(
 ) -> Generator[World]:
     """Initialise torch.distributed for the `with` block; a group that exists is used and left.
 
-    `init_method` is `env://` (MASTER_ADDR and MASTER_PORT), `tcp://host:port` or `file:///path` (a
-    file that does not exist yet). Without `rank` and `world_size` they are read from what torchrun,
-    srun or mpirun set. `backend` may name one for each device, `cpu:gloo,cuda:nccl`; `auto` takes
-    NCCL for CUDA and gloo for the CPU. `timeout` is how long one operation may wait,
+    `init_method` is `env://` (MASTER_ADDR and MASTER_PORT), `tcp://host:port`, `file:///path` (a
+    file that does not exist yet) or, for ranks that mpirun started, `mpi://`. Without `rank` and
+    `world_size` they are read from what torchrun, srun or mpirun set. `backend` may name one for
+    each device, `cpu:gloo,cuda:nccl`; `auto` takes NCCL for CUDA and gloo for the CPU, and `mpi` is
+    torch's or `commlang_mpi`. `timeout` is how long one operation may wait (MPI's wait for ever),
     `rendezvous_timeout` how many seconds rank 0 may take to answer.
 
     Raises UsageError for arguments or an environment that do not say which rank this is, or a

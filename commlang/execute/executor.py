@@ -13,12 +13,14 @@ import torch.distributed as dist
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.agreement import Agreement, first_line
+from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
-from commlang.schedule import Act, linearise
+from commlang.schedule import Act
 from commlang.syntax import ast
 from commlang.version import __version__
 
@@ -77,7 +79,7 @@ class Executor:
         """A watchdog's own: `position[0]` is then the number of the action that runs."""
         self.program = plan.program(self.rank)
         self._check_externs(stand_in)
-        self.actions: list[Action] = linearise(self.program, self.rank, plan.program)
+        self.actions: list[Action] = plan.actions(self.rank, self.program)
         self._memory = Memory(self.program, self.device)
         self._agreement: Agreement | None = None
         self._communicators: Communicators | None = None
@@ -86,6 +88,7 @@ class Executor:
         self._works: dict[int, Any] = {}
         self._failed_row: int | None = None
         self._failure: str | None = None
+        self._worker: Worker | None = None
 
     def _check_externs(self, stand_in: bool) -> None:
         called = {s.name for s in self.program.sites if s.kind is Kind.EXTERN}
@@ -136,6 +139,9 @@ class Executor:
     ) -> None:
         if self._communicators is None or self._agreement is None:
             return
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
         communicators, agreement = self._communicators, self._agreement
         self._communicators = self._agreement = None
         self._steps, self._bound_to = [], None
@@ -152,6 +158,16 @@ class Executor:
 
     # --------------------------------------------------------------- running
 
+    def start(self, /, **tensors: torch.Tensor) -> Run[dict[str, torch.Tensor]]:
+        """`run` in the background, as with torch's `async_op=True`; the handle's `wait` ends it.
+
+        Runs that were started go on in one thread, one after the other. Until they are waited for,
+        nobody may use their tensors, or run something else on the group. What `run` would raise,
+        `wait` does.
+        """
+        self._worker = self._worker or Worker(self.device)
+        return self._worker.submit(lambda: self._run_now(tensors))
+
     def run(self, /, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run the plan once on these tensors, in place; returns all tensor parameters by name.
 
@@ -161,6 +177,11 @@ class Executor:
         names the rank and the statement, if an operation or an extern fails: the ranks are then
         at different places, so this Executor runs no more.
         """
+        if self._worker is not None and not self._worker.is_idle:
+            raise UsageError("a run that was started is under way; wait for it first")
+        return self._run_now(tensors)
+
+    def _run_now(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         token = object()
         group = self.group
         if _running.setdefault(group, token) is not token:
@@ -223,6 +244,11 @@ class Executor:
         self._steps = [self._step(action) for action in self.actions]
         self._bound_to = asked
 
+    def release(self) -> None:
+        """Hold on to no tensors; the next run or bind needs all that the pattern reads."""
+        self._bound_to, self._steps = None, []
+        self._memory.release()
+
     def _step(self, action: Action) -> Step:
         works, row = self._works, action.row
         if action.act is Act.JOIN:
@@ -231,6 +257,8 @@ class Executor:
             return self._batch(action.rows)
         if self.program.site_of(row).kind.is_local:
             return bind_local(self.program, row, self._memory, self.externs)
+        if len(action.rows) > 1:
+            return self._bucket(action.rows)
         call = self._call(row)
         if action.act is Act.RUN:
             return call.run
@@ -245,6 +273,19 @@ class Executor:
         assert self._communicators is not None
         group = self._communicators[int(self.program.group[row])]
         return bind_communication(self.program, row, self._memory, group, self.backend)
+
+    def _bucket(self, rows: tuple[int, ...]) -> Step:
+        """Start collectives as one, which ends for all of them when it is first waited for."""
+        assert self._communicators is not None
+        group = self._communicators[int(self.program.group[rows[0]])]
+        start = bind_bucket(self.program, rows, self._memory, group, self.backend)
+        works = self._works
+
+        def issue() -> None:
+            work = start()
+            works.update(dict.fromkeys(rows, work))
+
+        return issue
 
     def _batch(self, rows: tuple[int, ...]) -> Step:
         """Start all messages and collectives, do the local work, then join."""

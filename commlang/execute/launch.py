@@ -29,14 +29,13 @@ from commlang.execute.report import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
 
-    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
     from torch.distributed.launcher.api import LaunchConfig
 
     from commlang.execute.meeting import Meeting
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # Elastic looks at its ranks this often; a look costs under a millisecond.
 _POLL_S = 0.05
 # Ranks end on a signal within two seconds; one that does not is killed.
@@ -66,7 +65,7 @@ def launch(
     """
     options = options.checked()
     method = choose_start_method(options.start_method, cuda=cuda)
-    with _run_dir() as run_dir, _environment(options), _signals_restored():
+    with run_directory() as run_dir, _environment(options), signals_restored():
         # After the environment is set: no more than one OpenMP thread may exist before a fork.
         from torch.distributed import DistError
         from torch.distributed.elastic.multiprocessing import SignalException
@@ -86,14 +85,15 @@ def launch(
         job = child.Job(entry, args, run_dir, os.getpid(), timeout)
         meeting = Meeting(run_dir)
         run = elastic_launch(_config(options, method, run_dir, meeting), child.main)
-        story = _Story(board, run_dir, narrator or Narrator())
+        story = Ending(board, run_dir, narrator or Narrator())
         try:
             if not options.is_local:
                 meeting.begin()
             with _quiet_elastic():
                 results = run(job)
         except ChildFailedError as error:
-            raise story.failed(list(error.failures.values())) from None
+            codes = {f.local_rank: f.exitcode for f in error.failures.values()}
+            raise story.failed(codes) from None
         except (SignalException, KeyboardInterrupt) as error:
             signum = getattr(error, "sigval", signal.SIGINT)
             raise story.interrupted(signum) from None
@@ -107,7 +107,7 @@ def launch(
         return [results[rank] for rank in sorted(results)]
 
 
-class _Story:
+class Ending:
     """What became of the ranks of a failed run."""
 
     def __init__(self, board: Board, run_dir: Path, narrator: Narrator) -> None:
@@ -115,9 +115,13 @@ class _Story:
         self._run_dir = run_dir
         self._narrator = narrator
 
-    def failed(self, failures: list[ProcessFailure]) -> RunFailed:
-        """The error for ranks that ended with something other than a result."""
-        reports = self._reports({f.local_rank: f.exitcode for f in failures})
+    def failed(self, exit_codes: Mapping[int, int], *, look: bool = False) -> RunFailed:
+        """The error for ranks that ended with something other than a result.
+
+        `exit_codes` are by local rank. Where the launcher may not know all of them, `look` for
+        processes that are gone without having said so.
+        """
+        reports = self._reports(exit_codes, look=look)
         text, causes = explain(reports, self._narrator)
         return RunFailed(text, reports, causes)
 
@@ -128,20 +132,20 @@ class _Story:
         text = "\n  ".join([f"interrupted by {signal.Signals(signum).name}", *lines])
         return RunInterrupted(text, reports, signum)
 
-    def _reports(self, exit_codes: dict[int, int]) -> list[RankReport]:
+    def _reports(self, exit_codes: Mapping[int, int], *, look: bool = False) -> list[RankReport]:
         # The processes are all gone by now, so that only exit codes and notes tell who went first.
-        local = self._board.reports(look=False)
+        local = self._board.reports(look=look)
         reports = {r.rank: self._with_end(r, row, exit_codes) for row, r in enumerate(local)}
         for note in read_reports(self._run_dir / NOTES_FILE):
             if note.rank not in reports or reports[note.rank].exit_code is None:
                 reports[note.rank] = note
         return [reports[rank] for rank in sorted(reports)]
 
-    def _with_end(self, report: RankReport, row: int, exit_codes: dict[int, int]) -> RankReport:
+    def _with_end(self, report: RankReport, row: int, exit_codes: Mapping[int, int]) -> RankReport:
         if row not in exit_codes:
             return report
-        died = report.state in (State.ABSENT, State.RUNNING)
-        stderr = _tail(self._run_dir / f"stderr-{row}") if died else ""
+        died = report.state in (State.ABSENT, State.RUNNING, State.VANISHED)
+        stderr = last_lines(self._run_dir / f"stderr-{row}") if died else ""
         return replace(report, exit_code=exit_codes[row], stderr=stderr)
 
 
@@ -186,7 +190,7 @@ def _did_not_meet(options: LaunchOptions, error: Exception) -> CommlangError:
     )
 
 
-def _tail(path: Path) -> str:
+def last_lines(path: Path) -> str:
     """The last lines that a rank's native code wrote, without torch's warnings."""
     if not path.exists():
         return ""
@@ -195,7 +199,7 @@ def _tail(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _run_dir() -> Generator[Path]:
+def run_directory() -> Generator[Path]:
     """A private directory for everything that the run keeps in files, torch's included."""
     # In memory where possible: writing back a mapped file to a disk stalls whoever writes to it.
     shm = Path("/dev/shm")
@@ -229,12 +233,12 @@ def _environment(options: LaunchOptions) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def _signals_restored() -> Generator[None]:
+def signals_restored() -> Generator[None]:
     """Elastic leaves its signal handlers behind; put the old ones back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {signum: signal.getsignal(signum) for signum in _SIGNALS}
+    before = {signum: signal.getsignal(signum) for signum in SIGNALS}
     try:
         yield
     finally:

@@ -110,7 +110,8 @@ def _timing(executor: Executor, action: Action) -> Timing:
     line, column = site.source.position(site.span.start)
     texts = list(dict.fromkeys(program.text(row) for row in action.rows or (action.row,)))
     if action.act is Act.JOIN:
-        texts = [program.text(action.row)]
+        text = program.text(action.row)
+        texts = [text if text.startswith("wait") else f"end of {text}"]
     gid = int(program.group[action.rows[0]]) if action.rows else -1
     ranks = len(program.groups.entries[gid].members) if gid >= 0 else 1
     names = list(dict.fromkeys(program.site_of(row).name for row in action.rows))

@@ -67,6 +67,10 @@ class Memory:
         # Detached: operations write in place into leaves that require gradients, too.
         self._flat = {name: tensor.detach().view(-1) for name, tensor in tensors.items()}
 
+    def release(self) -> None:
+        """Forget the parameters' tensors; temps are kept."""
+        self.tensors, self._flat = {}, {}
+
     def _tensor(self, name: str, view: View, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
         found = given.get(name, self.tensors.get(name))
         return self._zeros(shape_of(view), view.dtype) if found is None else found

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
 import time
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,7 +110,15 @@ class Board:
         pid = self._get(row, _Word.PID)
         running = self.state(row) is State.RUNNING and pid != os.getpid()
         # Asked again, as it may have ended between the two questions.
-        return running and not _alive(pid) and self.state(row) is State.RUNNING
+        return running and not alive(pid) and self.state(row) is State.RUNNING
+
+    def kill_running(self) -> None:
+        """Kill the processes of ranks that have not said that they ended, as a launcher may."""
+        for row in range(self._size):
+            pid = self._get(row, _Word.PID)
+            if self.state(row) is State.RUNNING and alive(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def report(self, row: int, *, look: bool = True) -> RankReport:
         """All that is known here of one rank; with `look`, also whether its process is gone."""
@@ -153,7 +163,7 @@ class Board:
         return self
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
     """Whether the process still runs; one that is dead but not yet collected does not."""
     try:
         os.kill(pid, 0)

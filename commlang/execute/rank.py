@@ -17,6 +17,7 @@ from commlang.execute import world
 from commlang.execute.bulletin import Bulletin
 from commlang.execute.options import prefer_loopback
 from commlang.execute.progress import JOINED, JOINING, Board
+from commlang.execute.settings import MPI
 from commlang.execute.stores import own_connection
 from commlang.execute.watch import Launched, Watch
 
@@ -66,8 +67,9 @@ class RankContext:
         """`world.join`, by the way that this run's ranks meet; an exception ends the process."""
         try:
             # Before the ranks wait for one another, so that a fault that all share is told at once.
-            world.choose_backend(backend, world.choose_device(device, self.info.local_rank))
-            store = self._store = self._meet()
+            place = world.choose_device(device, self.info.local_rank)
+            name = world.choose_backend(backend, place)
+            store = self._store = self._meet(name)
             self.position[0] = JOINING
             with world.join(
                 self.info, store=store, backend=backend, device=device, timeout=timeout
@@ -81,7 +83,7 @@ class RankContext:
         except BaseException as error:
             self._watch.fail(error)
 
-    def _meet(self) -> Store:
+    def _meet(self, backend: str) -> Store:
         info = self.info
         if self._launched and not info.spans_nodes:
             return world.open_store(
@@ -89,7 +91,8 @@ class RankContext:
             )
         if not info.spans_nodes:
             prefer_loopback()
-        store = world.open_store(info, self._timeout)
+        init_method = "mpi://" if backend == MPI else "env://"
+        store = world.open_store(info, self._timeout, init_method)
         bulletin = Bulletin(own_connection(store), info.rank, info.world_size)
         bulletin.check_in(self._watch.report(), self._timeout)
         if not self._launched:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from commlang.records import record
 
+MPI = "commlang_mpi"
+"""The backend over mpi4py that `commlang.execute.mpi` registers, for a torch without MPI."""
+
 
 @record
 class Settings:
@@ -18,6 +21,11 @@ class Settings:
     warmup: int = 1
     seed: int = 0
     externs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wants_mpi(self) -> bool:
+        """Whether MPI's own launcher has to start the ranks."""
+        return self.backend in ("mpi", MPI)
 
     @property
     def wants_cuda(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commlang.execute.diagnosis import Narrator
 from commlang.program.matching import match_collectives, match_messages
-from commlang.schedule import Act, Action, linearise
+from commlang.schedule import Act
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from commlang.plan import Plan
     from commlang.program import Program
+    from commlang.schedule import Action
 
 
 TURN = 1 << 32
@@ -59,7 +60,7 @@ class Story:
         return {row: i for i, rows in enumerate(members) for row in rows}, members
 
     def _actions_of(self, rank: int) -> list[Action]:
-        return linearise(self._program, rank, lambda: self._program)
+        return self._plan.actions(rank, self._program)
 
     def _starts_of(self, rank: int) -> dict[int, int]:
         """The number of the action that starts each row of a rank."""

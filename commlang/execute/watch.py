@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from commlang.execute.diagnosis import Narrator, WaitGraph, explain
-from commlang.execute.progress import DONE, Board
+from commlang.execute.progress import DONE, Board, alive
 from commlang.execute.report import (
     ENDED_BADLY,
     NOTES_FILE,
@@ -41,10 +41,19 @@ _STOP = b"\0"
 
 @record
 class Launched:
-    """Set in a rank that `launch` started: its launcher reports failures, and owns `run_dir`."""
+    """Set in a rank that `launch` started: its launcher reports failures, and owns `run_dir`.
+
+    A launcher that does not see how each rank ends is `blind`: a rank that it ends has to say so.
+    """
 
     run_dir: Path
     launcher: int
+    blind: bool = False
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether the launcher is gone; one that is blind is not the parent, but lives here too."""
+        return not alive(self.launcher) if self.blind else os.getppid() != self.launcher
 
 
 class Watch:
@@ -144,7 +153,7 @@ class Watch:
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
         for signum in (signal.SIGINT, signal.SIGTERM):
             self._old_signals[signum] = signal.signal(signum, _leave_to_thread)
-        if self._launched:
+        if self._launched and not self._launched.blind:
             # The agent's way to end its ranks: instant, even for one that never lets the GIL go.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -218,7 +227,7 @@ class Watch:
 
     def _interrupted(self, signum: int) -> NoReturn:
         launched = self._launched
-        if launched and os.getppid() != launched.launcher:
+        if launched and launched.is_orphan:
             # Nobody is left to tidy up; every rank tries, one of them does.
             shutil.rmtree(launched.run_dir, ignore_errors=True)
         self._end(State.STOPPED, message=f"stopped by {signal.Signals(signum).name}")

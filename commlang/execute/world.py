@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
+from commlang.execute.mpi.found import refuse_alone
+from commlang.execute.settings import MPI
 from commlang.execute.stores import FileStore, HashStore, PrefixStore, TCPStore
 from commlang.records import record
 
@@ -26,8 +28,6 @@ NEVER = timedelta(days=1)
 
 _NOT_BUILT = {
     "nccl": "Install a CUDA build of torch, or run on CPUs with --backend gloo.",
-    "mpi": "It needs torch built from source against MPI; mpirun can start ranks that use "
-    "--backend gloo as well.",
     "ucc": "It needs torch built from source with UCC; use gloo or nccl.",
     "xccl": "Install an XPU build of torch, or run on CPUs with --backend gloo.",
     "gloo": "Install a build of torch with gloo, as the ordinary wheels are.",
@@ -74,37 +74,58 @@ def choose_device(device: str, local_rank: int) -> torch.device:
 def choose_backend(backend: str, device: torch.device) -> str:
     """The backend by torch's name, or one for each device: `cpu:gloo,cuda:nccl`.
 
-    `auto` is gloo for CPU tensors and nccl for those on CUDA devices. Raises UsageError if this
-    torch was not built with it.
+    `auto` is gloo for CPU tensors and nccl for those on CUDA devices; `mpi` is the MPI that torch
+    was built with, or else `commlang_mpi`. Raises UsageError for what is not there.
     """
     if backend == "auto":
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    for part in backend.lower().split(","):
+    backend = backend.lower()
+    if backend in ("mpi", MPI):
+        return _choose_mpi(device)
+    for part in backend.split(","):
         name = part.rpartition(":")[2].strip()
+        if name in ("mpi", MPI) and not dist.is_mpi_available():
+            raise UsageError(f"backend {backend!r}: MPI moves all tensors; write mpi alone")
         # Whether torch has such a backend is asked first: it also knows those of plug-ins.
         if name not in dist.Backend.backend_list or name == dist.Backend.UNDEFINED:
             raise UsageError(f"unknown backend {name!r}; write gloo, nccl, mpi or auto")
         if not dist.is_backend_available(name):
             hint = _NOT_BUILT.get(name, "Use gloo or nccl.")
             raise UsageError(f"torch {torch.__version__} is built without {name}. {hint}")
-    return backend.lower()
+    return backend
+
+
+def _choose_mpi(device: torch.device) -> str:
+    """The MPI that torch was built with, else the one over mpi4py."""
+    if dist.is_mpi_available():
+        return "mpi"
+    from commlang.execute.mpi.registry import register_mpi
+
+    if device.type != "cpu":
+        raise UsageError(f"MPI moves tensors of the CPU, not of {device}; use --device cpu")
+    return register_mpi()
 
 
 def open_store(info: RankInfo, timeout: float, init_method: str = "env://") -> Store:
     """The store in which the ranks meet; rank 0 serves it, unless torchrun's agent does already.
 
-    `init_method` is `env://` (the place that `info` holds), `tcp://host:port` or `file:///path`.
-    Raises UsageError for another, and CommlangError if rank 0 does not answer within `timeout`
-    seconds.
+    `init_method` is `env://` (the place that `info` holds), `tcp://host:port`, `file:///path` or
+    `mpi://` (a place that ranks of MPI agree on). Raises UsageError for another, and CommlangError
+    if rank 0 does not answer within `timeout` seconds.
     """
     url = urlsplit(init_method)
     if url.scheme == "file" and url.path:
         return FileStore(url.path, info.world_size)
     if url.scheme == "tcp" and url.hostname and url.port:
         return _tcp_store(info, url.hostname, url.port, timeout, served=False)
+    if url.scheme == "mpi":
+        refuse_alone(info.rank, info.world_size)
+        from commlang.execute.mpi.meeting import open_store_of
+
+        return open_store_of(info, timeout)
     if url.scheme != "env":
         raise UsageError(
-            f"init method {init_method!r}: write env://, tcp://host:port or file:///path"
+            f"init method {init_method!r}: write env://, tcp://host:port, file:///path or mpi://"
         )
     if info.master_addr is None or info.master_port is None:
         raise UsageError("MASTER_ADDR and MASTER_PORT are not set; the ranks have no place to meet")
@@ -153,6 +174,8 @@ def join(
     Raises UsageError for a backend or device that is not there, and CommlangError if the ranks do
     not meet.
     """
+    if device == "auto" and backend in ("mpi", MPI):
+        device = "cpu"
     chosen = choose_device(device, info.local_rank)
     name = choose_backend(backend, chosen)
     if chosen.type == "cuda":

@@ -176,12 +176,13 @@ def _no_zero(b: Int) -> None:
 def exact_divide(a: Any, b: Any) -> Any:
     """`/`: exact, an int where it comes out even, else a Fraction.
 
-    Ints that differ between lanes must come out even on all of them; other numbers that do are
+    Ints that differ between lanes must come out even on all of them; other numbers that differ are
     divided as float64.
     """
     zero = b == 0
     if anywhere(zero):
         raise ArithmeticFault("division by zero", zero)
+    a, b = (squeeze(v) if is_array(v) and is_int(v) else v for v in (a, b))
     if not is_array(a) and not is_array(b):
         result = Fraction(a) / Fraction(b)
         whole = result.denominator == 1 and isinstance(a, int) and isinstance(b, int)
@@ -190,7 +191,7 @@ def exact_divide(a: Any, b: Any) -> Any:
         return real(a) / real(b)
     quotient, rest = floor_divide(a, b), modulo(a, b)
     if anywhere(rest != 0):
-        hint = "write `//` to round down"
+        hint = "write `//` to round down; a fraction has to be the same one on every rank"
         raise ArithmeticFault("`/` does not come out even on every rank", rest != 0, hint)
     return quotient
 

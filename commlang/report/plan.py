@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlang.report.text import WIDTH, counted, parameters_text, same_file, short_path, wrapped
-from commlang.schedule import Act, linearise
+from commlang.schedule import Act
 
 if TYPE_CHECKING:
     from commlang.plan import Plan, PlanGroup
@@ -18,7 +18,7 @@ _GROUPS = 6
 def render_plan(plan: Plan) -> str:
     """The plan's parameters, groups and the actions of rank 0."""
     program = plan.program()
-    actions = linearise(program, 0, lambda: program)
+    actions = plan.actions(0, program)
     lines = [
         *wrapped(plan.pattern + parameters_text(plan.parameters)),
         f"  {counted(plan.world, 'rank')}, {counted(plan.events, 'event')}",

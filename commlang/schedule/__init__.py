@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from commlang.schedule.coalesce import Bucket, fused
 from commlang.schedule.linear import Act, Action, linearise
+from commlang.schedule.passes import Schedule, Scheduled, apply, schedule
 
-__all__ = ["Act", "Action", "linearise"]
+__all__ = [
+    "Act",
+    "Action",
+    "Bucket",
+    "Schedule",
+    "Scheduled",
+    "apply",
+    "fused",
+    "linearise",
+    "schedule",
+]

@@ -98,8 +98,11 @@ def _tabled(cell: str) -> str:
         (("gloo", "send", "float32", None, "cuda"), Aspect.DEVICE),
         (("gloo", "all_reduce", "float32", "sum", "cuda"), None),
         (("mpi", "all_reduce", "int16", "max", "cpu"), None),
-        (("mpi", "all_reduce", "float32", "avg", "cpu"), Aspect.OP),
-        (("mpi", "send", "bfloat16", None, "cpu"), Aspect.DTYPE),
+        (("mpi", "all_reduce", "float32", "avg", "cpu"), None),
+        (("mpi", "all_reduce", "int64", "avg", "cpu"), Aspect.OP),
+        (("mpi", "all_reduce", "float8_e5m2", "sum", "cpu"), Aspect.DTYPE),
+        (("mpi", "send", "float8_e5m2", None, "cpu"), None),
+        (("mpi", "broadcast", "float32", None, "cuda"), Aspect.DEVICE),
         (("mpi", "all_reduce", "complex64", "sum", "cpu"), None),
         (("ucc", "all_reduce", "bool", "bor", "cpu"), None),
         (("ucc", "broadcast", "complex64", None, "cpu"), Aspect.DTYPE),
@@ -116,7 +119,6 @@ def test_releases_of_torch_differ() -> None:
     assert refusal(*avg, torch_version="2.8.0+cpu") is None
     assert refusal("gloo", "reduce_scatter", torch_version="2.7") is Aspect.OPERATION
     assert refusal("gloo", "reduce_scatter", torch_version="2.14.0.dev20260101") is None
-    assert refusal("mpi", "reduce_scatter_single", torch_version="2.7") is Aspect.OPERATION
 
 
 def test_a_list_of_unequal_lengths_is_called_as_what_takes_it() -> None:

@@ -214,3 +214,28 @@ def test_fix_of_a_read_only_file(cli: Cli, folder: Path) -> None:
     (folder / "a.cl").chmod(0o444)
     result = cli("lint", "a.cl", "--fix")
     assert (result.code, "cannot write a.cl: it is read-only" in result.err) == (2, True)
+
+
+def test_a_mended_file_keeps_its_line_endings(cli: Cli, folder: Path) -> None:
+    (folder / "a.cl").write_bytes(b"\xef\xbb\xbf" + FAULTY.replace("\n", "\r\n").encode())
+    cli("lint", "a.cl", "--fix")
+    assert (folder / "a.cl").read_bytes() == (
+        b"\xef\xbb\xbf" + MENDED.replace("\n", "\r\n").encode()
+    )
+
+
+def test_worlds_of_which_none_is_accepted_are_no_success(cli: Cli, folder: Path) -> None:
+    text = "pattern a(x: float32[8]):\n    require world % 2 == 0\n    all_reduce(x)\n"
+    (folder / "a.cl").write_text(text)
+    result = cli("lint", "a.cl", "--world", "3,5,7")
+    assert result.code == 2
+    assert "no pattern was checked, since none accepts any of these worlds" in result.err
+    assert cli("lint", "a.cl", "--world", "3,4").code == 0
+
+
+def test_json_and_sarif_are_printed_of_what_cannot_be_read_too(cli: Cli, folder: Path) -> None:
+    (folder / "a.cl").write_bytes(b"\xff\x00")
+    for output_format in ("json", "sarif"):
+        result = cli("lint", "a.cl", "--output-format", output_format)
+        assert result.code == 2
+        assert json.loads(result.out)

@@ -81,7 +81,10 @@ class RankPool:
         self._folder.cleanup()
 
     def run(self, scripts: list[Script], seed: int = 0, text: str = "") -> Outcome:
-        """Run one script per rank; with a text, on the same data, what the Executor makes of it."""
+        """Run one script per rank; with a text, on the same data, what the Executor makes of it.
+
+        It takes the order that overlaps, with small collectives coalesced.
+        """
         if not self._ranks:
             self._start()
         for (_, jobs), script in zip(self._ranks, scripts, strict=True):

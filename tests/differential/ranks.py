@@ -82,7 +82,7 @@ def _bytes(tensor: torch.Tensor) -> bytes:
 
 def execute(text: str, script: Script, memory: Memory) -> None:
     """Run a pattern as a user does: planned, and by the Executor."""
-    plan = commlang.loads(text, "main").plan(world=script.world)
+    plan = commlang.loads(text, "main").plan(world=script.world, schedule="overlap")
     shapes = {name: shape for name, (_, shape) in script.tensors.items()}
     tensors = {name: flat.view(shapes[name]) for name, flat in memory.tensors().items()}
     with Executor(plan, timeout=PATIENCE) as executor:

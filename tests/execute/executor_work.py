@@ -181,6 +181,23 @@ def launches(rank: int, size: int, path: Path) -> list[Any]:
         return [batches, found["y"].tolist(), found["z"].tolist()]
 
 
+def in_background(rank: int, size: int, path: Path) -> list[Any]:
+    """Two runs under way, one after the other, then what they are refused and how they fail."""
+    plan = commlang.loads(RING).plan(world=size)
+    with joined(rank, size, path), Executor(plan) as ex:
+        x = torch.full((8,), float(rank))
+        first, second = ex.start(x=x), ex.start(x=x)
+        future = second.get_future()
+        result = second.wait(PATIENT)
+        found: list[Any] = [first.is_completed(), result["x"] is x, x.tolist()]
+        found.append(future.wait()["x"] is x)
+        wrong = ex.start(x=torch.zeros(9))
+        found.append(said(wrong.wait))
+        found.append(said(wrong.get_future().wait).splitlines()[0])
+        found.append(ex.run(x=x)["x"] is x)
+        return found
+
+
 def edges(rank: int, size: int, path: Path) -> list[Any]:
     """Empty tensors, tensors without dims, and all that gloo moves."""
     text = "pattern f(x: t[n], y: t[n], z: t, t, n = 3):\n    parallel:\n"

@@ -73,7 +73,8 @@ def work_of(modes: list[str | None], *values: Any) -> None:
 def plan(case: dict[str, Any], world: int) -> Plan:
     """The plan of a case; raises PatternError if its `require` forbids the world."""
     module = load_module(Source.read(case["file"]))
-    return make_plan(module.symbols[case["pattern"]], world, case["values"])
+    definition = module.symbols[case["pattern"]]
+    return make_plan(definition, world, case["values"], schedule=case["schedule"])
 
 
 def narrator(cases: list[Case]) -> Narrator:
@@ -81,9 +82,9 @@ def narrator(cases: list[Case]) -> Narrator:
     return Narrator(lambda rank, position: names[position])
 
 
-def work(context: RankContext, cases: list[Case]) -> list[Any]:
+def work(context: RankContext, cases: list[Case], backend: str = "gloo") -> list[Any]:
     context.follow(narrator(cases))
-    with context.join(backend="gloo", device="cpu") as world:
+    with context.join(backend=backend, device="cpu") as world:
         told: list[Any] = []
         for number, (a_plan, spots, seed, bound) in enumerate(cases):
             context.position[0] = number

@@ -29,6 +29,14 @@ def test_a_plan_runs_on_the_callers_tensors(ranks: Any) -> None:
         assert found == [[float(value)] * 8 for value in values]
 
 
+def test_a_run_in_the_background_is_waited_for_and_tells_of_its_failure(ranks: Any) -> None:
+    unfit = "tensor `x` is float32 [9], the plan needs float32 [8]"
+    for rank, found in enumerate(ranks(work.in_background, 3)):
+        once = [float(r + (r - 1) % 3) for r in range(3)]
+        twice = once[rank] + once[rank - 1]
+        assert found == [True, True, [twice] * 8, True, unfit, unfit, True]
+
+
 def test_messages_of_several_groups_are_a_batch_for_each_in_the_order_of_groups(ranks: Any) -> None:
     for rank, (batches, y, z) in enumerate(ranks(work.launches, 4)):
         row, column = [rank // 2 * 2, rank // 2 * 2 + 1], [rank % 2, rank % 2 + 2]

@@ -209,6 +209,8 @@ def run(world: int, plans: list[Plan], chosen: random.Random) -> list[tuple[Plan
         {
             "file": plan.path,
             "pattern": plan.pattern,
+            # Either order in which the Executor may take a pattern, each in some of the worlds.
+            "schedule": "overlap" if world % 2 else "program",
             "values": plan.values,
             "spots": spots(plan, chosen),
             "seed": chosen.randrange(1000),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.environment import RankInfo
+from commlang.execute.mpi import registry
 from commlang.execute.world import choose_backend, choose_device, join, open_store
 from tests.ports import free_port
 
@@ -81,12 +83,28 @@ def test_auto_is_what_suits_the_device() -> None:
     assert choose_device("cpu", 3) == CPU
 
 
-@pytest.mark.parametrize("backend", ["nccl", "mpi", "ucc"])
+@pytest.mark.parametrize("backend", ["nccl", "ucc", "xccl"])
 def test_a_backend_that_is_not_built_in(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dist, "is_backend_available", lambda name: name == "gloo")  # pyright: ignore
     with pytest.raises(UsageError, match=f"torch .* is built without {backend}. ") as caught:
         choose_backend(f"cpu:gloo,cuda:{backend}", CPU)
     assert "gloo" in str(caught.value)
+
+
+def test_mpi_is_that_of_torch_or_else_the_one_over_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_backend("mpi", CPU) == choose_backend("commlang_mpi", CPU) == "commlang_mpi"
+    with pytest.raises(UsageError, match="MPI moves tensors of the CPU, not of cuda:0; use --dev"):
+        choose_backend("mpi", torch.device("cuda", 0))
+    with pytest.raises(UsageError, match="'cpu:mpi,cuda:nccl': MPI moves all tensors; write mpi"):
+        choose_backend("cpu:mpi,cuda:nccl", CPU)
+    monkeypatch.setattr(dist, "is_mpi_available", lambda: True)
+    assert choose_backend("mpi", torch.device("cuda", 0)) == "mpi"
+
+
+def test_without_mpi4py_its_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)  # pyright: ignore
+    with pytest.raises(UsageError, match=re.escape("`pip install 'commlang[mpi]'` brings both")):
+        choose_backend("mpi", CPU)
 
 
 def test_unknown_names_are_refused() -> None:

@@ -127,6 +127,7 @@ def _of_collectives(facts: Facts) -> Iterator[_Run]:
     follows = joins[1:] & joins[:-1] & (calls.group[1:] == calls.group[:-1])
     for column in (program.peer, _kinds(facts)):
         follows &= column[first[1:]] == column[first[:-1]]
+    follows &= ~_same_data(facts, first[:-1], first[1:])
     near = np.flatnonzero(follows)
     if not len(near):
         return
@@ -139,6 +140,20 @@ def _of_collectives(facts: Facts) -> Iterator[_Run]:
     follows[near[np.bincount(owner[apart], minlength=len(near)) > 0]] = False
     for start, stop in _stretches(follows):
         yield _Run(first[start:stop], False)
+
+
+def _same_data(facts: Facts, one: Array, other: Array) -> Array:
+    """Whether the first operands of two rows lie in one buffer and share elements."""
+    program, ops = facts.program, facts.program.operands
+    a, b = np.maximum(program.first[one], 0), np.maximum(program.first[other], 0)
+    if not len(ops.buffer):
+        return np.zeros(len(one), dtype=np.bool_)
+    same = ops.buffer[a] == ops.buffer[b]
+    return (
+        same
+        & (ops.offset[a] < ops.offset[b] + ops.length[b])
+        & (ops.offset[b] < ops.offset[a] + ops.length[a])
+    )
 
 
 def _kinds(facts: Facts) -> Array:

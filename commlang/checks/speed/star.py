@@ -4,12 +4,16 @@ One rank sends to all others, or receives from all of them, one message each. Al
 its link, one after the other: the time grows with the world. The collectives for it share the
 work: `broadcast` where all get the same, `scatter` where each gets a part, `reduce` and `gather` on
 the way back. Trees need about log2(world) steps, and where data are large they are cut into pieces
-that several ranks forward.
+that several ranks forward. A `gather` to a rank that answers with a `broadcast` is a star too, as
+all that was gathered has to pass that rank, and to fit into its memory.
 
-Write the collective with that rank as root.
+Write the collective with that rank as root; instead of gather and broadcast, an `all_reduce` if the
+answer is a sum or the like, else an `all_gather` after which each rank works out the answer itself.
 
 - Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, 2005
 - [torch.distributed, collective functions](https://docs.pytorch.org/docs/2.13/distributed.html)
+- [accelerate PR 4105](https://github.com/huggingface/accelerate/pull/4105): gathered on rank 0, it
+  timed out at 2,816 ranks
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.checks.rule import Rule
-from commlang.checks.speed.costs import POSTED_MS, size
+from commlang.checks.speed.costs import LARGE, POSTED_MS, size
 from commlang.checks.speed.data import bytes_of
 from commlang.diagnostics import Diagnostic, Severity
 from commlang.operations import Kind
@@ -54,6 +58,17 @@ pattern main(whole: float32[world, n], x: float32[n], n = 1Mi):
     else:
         send(x, dst=0)
 """,
+        """\
+pattern main(x: float32[n], n = 1Mi):
+    temp whole: float32[world * n]
+    if rank == 0:
+        gather(x, whole.chunks(world), dst=0)  # CL408
+        for r in ranks[1:]:
+            whole.chunks(world)[r] -> x, op=max
+    else:
+        gather(x, dst=0)
+    broadcast(x, src=0)
+""",
     ),
     valid=(
         """\
@@ -84,6 +99,40 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         for found in stars.values():
             if len({int(program.rank[rows[0]]) for rows in found}) == 1:
                 yield _report(facts, found[0], kind)
+    yield from _answered(facts)
+
+
+def _answered(facts: Facts) -> Iterator[Diagnostic]:
+    """Gathers of much to a rank that broadcasts next on the same group."""
+    program, calls = facts.program, facts.collectives
+    start = calls.start[:-1]
+    kind, root = program.kind[calls.row[start]], program.peer[calls.row[start]]
+    answers = {
+        (int(calls.group[i]), int(calls.turn[i])): int(root[i])
+        for i in np.flatnonzero((kind == Kind.BROADCAST) & calls.whole).tolist()
+    }
+    told: set[int] = set()
+    for i in np.flatnonzero((kind == Kind.GATHER) & calls.whole).tolist():
+        rows = calls.row[calls.start[i] : calls.start[i + 1]]
+        asks = (int(calls.group[i]), int(calls.turn[i]) + 1)
+        site, total = int(program.site[rows[0]]), int(bytes_of(facts, rows).max())
+        large = len(rows) >= FEWEST and total >= LARGE and answers.get(asks) == int(root[i])
+        if large and site not in told:
+            told.add(site)
+            yield _tell_answered(facts, int(rows[program.rank[rows] == root[i]][0]), total)
+
+
+def _tell_answered(facts: Facts, row: int, total: int) -> Diagnostic:
+    root = int(facts.program.rank[row])
+    return Diagnostic(
+        RULE.code,
+        f"rank {root} gathers from all and answers all",
+        (facts.label(row),),
+        (f"{size(total)} go through its link, and lie in its memory",),
+        "write `all_reduce` if the answer is a sum or the like, else `all_gather`, after which "
+        "each rank works it out itself",
+        severity=Severity.ADVICE,
+    )
 
 
 def _bursts(facts: Facts, kind: Kind) -> Iterator[Array]:

@@ -1,0 +1,1 @@
+"""MPI for `torch.distributed`, over mpi4py, and ranks that mpirun starts."""

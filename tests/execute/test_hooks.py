@@ -1,0 +1,34 @@
+"""Patterns in DDP's and FSDP2's place: a small model on four gloo ranks learns the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.execute import hooks_work as work
+
+ROUNDING = 1e-5
+"""Sums of four float32 in another order, of gradients of about 1 to 100."""
+
+
+def test_ddp_learns_the_same_with_a_pattern_for_its_buckets(ranks: Any) -> None:
+    for by_backend, by_ring in ranks(work.ddp, 4):
+        (far, seen), (far_by_ring, seen_by_ring) = by_backend, by_ring
+        assert far == [0.0] * work.STEPS, "the same operations on the same data"
+        assert max(far_by_ring) < ROUNDING
+        assert seen == seen_by_ring
+        sizes = [{n for at, n in seen if at == index} for index in range(3)]
+        assert all(sizes), "several buckets"
+        assert any(len(known) > 1 for known in sizes), "rebuilt with another size"
+
+
+def test_ddp_hooks_refuse_what_they_cannot_run(ranks: Any) -> None:
+    for two, unfit in ranks(work.ddp_refusals, 2):
+        assert two.startswith("`ring_all_gather` has the tensors whole, part; it needs 1: a bucket")
+        assert "float64" in unfit
+        assert "float32" in unfit
+
+
+def test_fsdp_learns_the_same_with_patterns_for_its_collectives(ranks: Any) -> None:
+    for by_backend, by_ring in ranks(work.fsdp, 4):
+        assert by_backend == [0.0] * work.STEPS
+        assert max(by_ring) < ROUNDING
