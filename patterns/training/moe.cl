@@ -11,7 +11,8 @@ pattern moe(
     """A layer of a mixture of experts: tokens travel to their experts and come back.
 
     counts[s, d] of rank s's tokens go to the experts of rank d; they lie in x in the order of d.
-    y is what the experts of a rank make of the tokens that come to it. Twice, a rank sends its tokens but for those that stay: at best (world - 1) / world of x.
+    y is what the experts of a rank make of the tokens that come to it. Twice, a rank sends its
+    tokens but for those that stay: at best (world - 1) / world of x.
     Source: Lepikhin and others, GShard: scaling giant models with conditional computation and
     automatic sharding, ICLR 2021.
     """
