@@ -56,8 +56,7 @@ def _entered(value: Any, seed: Array) -> Array:
         return seed
     entry: Any
     if isinstance(value, np.ndarray):
-        whole = value.dtype != np.float64  # pyright: ignore[reportUnknownMemberType]
-        entry = value.astype(np.int64).view(np.uint64) if whole else _fractions(value)  # pyright: ignore
+        entry = _by_call(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, Fraction):
         entry = field.number(value)
     elif isinstance(value, int):
@@ -67,8 +66,10 @@ def _entered(value: Any, seed: Array) -> Array:
     return field.mix(seed ^ field.mix(np.atleast_1d(np.asarray(entry, np.uint64))), 1)
 
 
-def _fractions(values: Array) -> Array:
-    """Numbers that are not whole as elements of the field, as a single one is entered."""
+def _by_call(values: Array) -> Array:
+    """The entries of an argument that differs between calls, each as if it were the only one."""
+    if values.dtype != np.float64:
+        return values.astype(np.int64).view(np.uint64)
     found = [field.number(Fraction(v).limit_denominator(LARGEST_TERM)) for v in values.tolist()]
     return np.array(found, dtype=np.uint64)
 
