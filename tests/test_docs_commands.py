@@ -116,9 +116,19 @@ ALL = [
     for path in DOCUMENTS
     for block in blocks(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
 ]
+LONG = ("docs/torch-pipelines.md",)
+"""Pages that judge all of torch's schedules, which takes minutes."""
+PARAMETERS = [
+    pytest.param(
+        block,
+        id=block.where,
+        marks=[pytest.mark.slow] if block.where.startswith(LONG) else [],
+    )
+    for block in ALL
+]
 
 
-@pytest.mark.parametrize("block", ALL, ids=lambda block: block.where)
+@pytest.mark.parametrize("block", PARAMETERS)
 def test_commands_do_what_is_shown(block: Block, folder: Path) -> None:
     for name, text in block.files.items():
         if (folder / name).exists():
