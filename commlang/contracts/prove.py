@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,10 @@ from commlang.contracts.symbolic import Settled, SymbolicEvaluator
 from commlang.errors import PatternError
 from commlang.expand.groups import GroupTable
 from commlang.expand.record import Recording
+from commlang.expand.recursion import deep_recursion
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from commlang.contracts.model import Model, State
     from commlang.contracts.regions import Pairs
     from commlang.diagnostics import Diagnostic
@@ -40,7 +38,7 @@ def prove(program: Program, messages: Messages, collectives: Collectives) -> lis
     contracts = [s for s in program.definition.node.body if isinstance(s, ast.Ensure)]
     if not contracts:
         return []
-    with _deep_recursion():
+    with deep_recursion():
         try:
             return _Proof(program, messages, collectives, contracts).findings()
         except TooLarge as reason:
@@ -159,14 +157,3 @@ def _undecided(program: Program, contract: ast.Ensure, reason: TooLarge) -> Diag
     from commlang.contracts.report import undecided
 
     return undecided(program, contract, str(reason))
-
-
-@contextmanager
-def _deep_recursion() -> Generator[None]:
-    """Room for expressions as deep as the parser lets them be."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)

@@ -7,8 +7,6 @@ compared bit by bit.
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +16,13 @@ from commlang.execute.contract_calls import Externs, Unchecked
 from commlang.execute.contract_data import Tensors
 from commlang.execute.contract_evaluator import DataEvaluator
 from commlang.execute.contract_names import needs_final
+from commlang.expand.recursion import deep_recursion
 from commlang.expand.run import expand
 from commlang.records import record
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from commlang.execute.contract_compare import Number
     from commlang.execute.contract_data import Fetch
@@ -143,7 +142,7 @@ def check_definition(
     recording.definition = definition
     tensors = Tensors(recording.tensors, world, old, final)
     evaluator = DataEvaluator(recording, tensors, Externs(rank, externs or {}))
-    with _deep_recursion():
+    with deep_recursion():
         return [_check(evaluator, contract, rank) for contract in contracts]
 
 
@@ -189,14 +188,3 @@ def _number(value: Number | None) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
-
-
-@contextmanager
-def _deep_recursion() -> Generator[None]:
-    """Room for expressions as deep as the parser lets them be."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from commlang.expand.arrays import ArithmeticFault
 from commlang.expand.fault import fail
 from commlang.expand.groups import GroupEntry, GroupTable
 from commlang.expand.record import Recording
+from commlang.expand.recursion import deep_recursion
 from commlang.expand.scope import Frame, Scope
 from commlang.expand.statements import Evaluator
 from commlang.expand.values import Group, Items, Op, Value, View, is_list, is_tuple
@@ -66,16 +66,12 @@ def expand(
     recording = Recording(world, lanes, table, definition, dict(values or {}), dict(shapes or {}))
     evaluator = Evaluator(recording, max_events)
     evaluator.keep_values = keep_values
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))  # bounded by MAX_DEPTH, here and in the parser
-    try:
+    with deep_recursion():
         evaluator.enter(scope, everyone)
         _bind(evaluator, definition, values or {}, shapes or {}, scope)
         _keep_parameters(recording, definition, scope)
         evaluator.block(definition.node.body, scope, None)
         recording.slots = scope.slots
-    finally:
-        sys.setrecursionlimit(limit)
     return recording
 
 
