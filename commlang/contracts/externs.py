@@ -56,7 +56,7 @@ def call_extern(
         if isinstance(view, View):
             read.append((operand, view))
         if is_written(param):
-            made.append(_made(ev, node, operand, param, inner, view))
+            made.append(_made(ev, operand, param, inner, view))
     for statement in extern.body:
         if isinstance(statement, ast.Require):
             ev.block((statement,), inner, None)
@@ -70,24 +70,11 @@ def call_extern(
 def _filled(ev: ContractEvaluator, value: Value, param: ast.Param, inner: Scope) -> View:
     """A number given for a tensor: it is everywhere in it."""
     dtype, dims = binding.declared(param, inner)
-    shape = tuple(ev.integer(dim, inner, "a dim") for dim in dims)
-    return ev.computed(Filled(value), shape, dtype, inner)
+    return ev.computed(Filled(value), ev.shape(dims, inner), dtype, inner)
 
 
-def _made(
-    ev: ContractEvaluator,
-    node: ast.Call,
-    operand: int,
-    param: ast.Param,
-    inner: Scope,
-    view: Value,
-) -> Made:
+def _made(ev: ContractEvaluator, operand: int, param: ast.Param, inner: Scope, view: Value) -> Made:
     if isinstance(view, View):
         return Made(operand, view.shape, view.dtype)
     dtype, dims = binding.declared(param, inner)
-    shape = tuple(ev.integer(dim, inner, "a dim") for dim in dims)
-    for number, dim in enumerate(shape):
-        if arrays.anywhere(dim < 0):
-            message = f"dim {number} of `{param.target.id}` would be negative"
-            fail(inner, node, "CL112", message, lanes=dim < 0)
-    return Made(operand, shape, dtype)
+    return Made(operand, ev.shape(dims, inner), dtype)
