@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from commlang.checks.refusals import refused
 from commlang.checks.rule import Rule
 from commlang.diagnostics import Diagnostic, Severity
-from commlang.transports.support import Aspect, backings
+from commlang.transports.support import Aspect, since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,6 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """One finding per statement."""
     for found in refused(facts, Aspect.OPERATION):
         message = f"{found.lacks} {found.operation} in torch {facts.target.torch}"
-        since = backings()[found.backends[0]].since.get(found.operation)
-        hint = f"it has since torch {'.'.join(map(str, since))}" if since else None
+        release = since(found.backends[0], found.operation)
+        hint = f"it has since torch {release}" if release else None
         yield Diagnostic(RULE.code, message, (facts.label(found.row),), (found.why,), hint)

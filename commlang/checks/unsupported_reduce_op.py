@@ -21,7 +21,7 @@ from commlang.checks.refusals import refused
 from commlang.checks.rule import Rule
 from commlang.diagnostics import Diagnostic, Severity
 from commlang.operations import Kind, ReduceOp
-from commlang.transports.support import Aspect, backings, ops_of
+from commlang.transports.support import Aspect, ops_of, since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +89,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             asked = found.backends[0], found.operation, site.dtype.name
             known = ops_of(*asked, facts.target.torch)
             if op not in known and op in ops_of(*asked):
-                release = ".".join(map(str, backings()[found.backends[0]].since[op]))
+                release = since(found.backends[0], op)
                 message += f" in torch {facts.target.torch}"
                 notes = (f"{found.who} has it since torch {release}; before, it may sum silently",)
             notes += (f"on {site.dtype} it has {', '.join(known) or 'none'}",)

@@ -101,6 +101,12 @@ def supports(
     return refusal(backend, operation, dtype, op, device, torch_version) is None
 
 
+def since(backend: str, name: str) -> str | None:
+    """The release of torch from which on a backend has an operation or a reduce op, if told."""
+    release = backings()[backend].since.get(name)
+    return ".".join(map(str, release)) if release else None
+
+
 def dtypes_of(backend: str, operation: str, op: str | None = None) -> frozenset[str]:
     """The dtypes on which a backend does an operation, with a reduce op if one is given."""
     backing = backings()[backend].of(operation)
@@ -109,9 +115,9 @@ def dtypes_of(backend: str, operation: str, op: str | None = None) -> frozenset[
 
 def ops_of(backend: str, operation: str, dtype: str, torch_version: str = TORCH) -> list[str]:
     """The reduce ops with which a backend does an operation on a dtype."""
-    backing, since = backings()[backend].of(operation), backings()[backend].since
-    version = _version(torch_version)
-    known = [op for op in backing.reduce if version >= since.get(op, ())]
+    whole = backings()[backend]
+    backing, version = whole.of(operation), _version(torch_version)
+    known = [op for op in backing.reduce if version >= whole.since.get(op, ())]
     return [op for op in known if dtype in backing.reduce[op] & backing.dtypes]
 
 
