@@ -134,11 +134,10 @@ def command(paths: tuple[str, ...], output_format: str, **given: Any) -> int:
     unused = outcome.unused(options.choice)
     if unused and not unread:
         raise UsageError(unused)
-    if options.choice.worlds and outcome.files and not (outcome.patterns or outcome.findings):
-        say("error: no pattern was checked, since none accepts any of these worlds")
-        unread.append(UsageError("no world"))
     if outcome.files or output_format in ("json", "sarif"):
         _print(outcome, output_format)
+    if options.choice.worlds and outcome.files and not (outcome.patterns or outcome.findings):
+        raise UsageError("no pattern was checked, since none accepts any of these worlds")
     return 2 if unread else int(outcome.failed)
 
 
