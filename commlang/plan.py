@@ -19,7 +19,7 @@ from commlang.expand.values import Op
 from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import Definition, load_module
-from commlang.schedule import Action, Schedule, Scheduled, apply, fused, linearise
+from commlang.schedule import Action, Bucket, Schedule, Scheduled, apply, fused, linearise
 from commlang.schedule import schedule as make_schedule
 from commlang.source import Source
 from commlang.transports import RENDEZVOUS, Backend, Target
@@ -60,16 +60,6 @@ class PlanTensor(BaseModel):
     shape: tuple[int, ...]
 
 
-class PlanBucket(BaseModel):
-    """Collectives that go as one: `count` calls on a group from the one with number `turn` on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    group: int
-    turn: int
-    count: int
-
-
 class Plan(BaseModel):
     """A checked pattern for given parameters and a given world.
 
@@ -94,7 +84,7 @@ class Plan(BaseModel):
     events: int
     max_events: int
     passes: tuple[str, ...] = ()
-    buckets: tuple[PlanBucket, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
     proofs: tuple[str, ...] = PROOFS
 
     _definition: Definition | None = PrivateAttr(default=None)
@@ -258,9 +248,7 @@ def plan_of(
         events=len(program),
         max_events=max_events,
         passes=scheduled.passes,
-        buckets=tuple(
-            PlanBucket(group=b.group, turn=b.turn, count=b.count) for b in scheduled.buckets
-        ),
+        buckets=scheduled.buckets,
         proofs=proofs,
     )
     plan._definition = program.definition  # pyright: ignore[reportPrivateUsage]

@@ -11,7 +11,7 @@ the bit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,17 +35,6 @@ MOST = 100_000
 """Buckets that a plan lists at most."""
 
 _KINDS = (Kind.ALL_REDUCE, Kind.BROADCAST)
-
-
-class _Listed(Protocol):
-    """A bucket, or a plan's entry of one."""
-
-    @property
-    def group(self) -> int: ...
-    @property
-    def turn(self) -> int: ...
-    @property
-    def count(self) -> int: ...
 
 
 @record
@@ -73,7 +62,7 @@ def buckets(program: Program) -> list[Bucket] | str:
 
 
 def fused(
-    program: Program, rank: int, actions: list[Action], listed: Sequence[_Listed]
+    program: Program, rank: int, actions: list[Action], listed: Sequence[Bucket]
 ) -> list[Action]:
     """The actions of a rank with the starts of each bucket made one."""
     if not listed:
@@ -89,7 +78,7 @@ def fused(
     return result
 
 
-def members(program: Program, rank: int, listed: Sequence[_Listed]) -> dict[int, int]:
+def members(program: Program, rank: int, listed: Sequence[Bucket]) -> dict[int, int]:
     """For each row of a rank that is in a bucket, the first row of that."""
     mine = program.rows_of(rank)
     calls: dict[int, list[int]] = {}
