@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp._fully_shard._fsdp_api import AllGather, ReduceScatter
+from torch.distributed.fsdp._fully_shard._fsdp_collectives import DefaultAllocMixin
 
 from commlang.errors import UsageError
 from commlang.execute.executor import Executor
@@ -35,6 +36,24 @@ class Pattern(Protocol):
 
 _dist: Any = dist  # whose functions have no complete types
 _OPS = ("sum", "avg", "product", "min", "max")
+
+
+class _Closing:
+    """A context manager that closes itself."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        raise NotImplementedError
 
 
 class _Bound:
@@ -83,7 +102,7 @@ def ddp_hook(
     return DDPHook(pattern, process_group, average, values)
 
 
-class DDPHook:
+class DDPHook(_Closing):
     """What `ddp_hook` makes; closing it is for all ranks, while the process group is there."""
 
     def __init__(
@@ -135,17 +154,6 @@ class DDPHook:
             dist.destroy_process_group(self._group)
             self._group = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 def fsdp_comms(all_gather: Pattern, reduce_scatter: Pattern, **values: Any) -> FSDPComms:
     """Patterns for FSDP2: objects for set_custom_all_gather and set_custom_reduce_scatter.
@@ -165,44 +173,30 @@ def fsdp_comms(all_gather: Pattern, reduce_scatter: Pattern, **values: Any) -> F
     return FSDPComms(all_gather, reduce_scatter, values)
 
 
-class FSDPComms:
+class FSDPComms(_Closing):
     """What `fsdp_comms` makes; closing it is for all ranks, while the process group is there."""
 
     def __init__(
         self, all_gather: Pattern, reduce_scatter: Pattern, values: dict[str, Any]
     ) -> None:
-        self._plans: dict[object, _Bound] = {}
-        self.all_gather = _AllGather(_Comm(all_gather, values, self._plans))
-        self.reduce_scatter = _ReduceScatter(_Comm(reduce_scatter, values, self._plans))
+        self._comms = [_Comm(pattern, values) for pattern in (all_gather, reduce_scatter)]
+        self.all_gather = _AllGather(self._comms[0])
+        self.reduce_scatter = _ReduceScatter(self._comms[1])
 
     def close(self) -> None:
         """Leave the groups; all ranks do so, and train with these no more."""
-        for bound in self._plans.values():
-            bound.close()
-        self._plans.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        for comm in self._comms:
+            comm.close()
 
 
 class _Comm:
     """A pattern with an output and an input, run on whatever group and sizes come."""
 
-    def __init__(
-        self, pattern: Pattern, values: dict[str, Any], plans: dict[object, _Bound]
-    ) -> None:
+    def __init__(self, pattern: Pattern, values: dict[str, Any]) -> None:
         self._pattern = pattern
         self._values = {n: v for n, v in values.items() if n in pattern.parameters}
         self._names = _tensors(pattern, 2, "what is written and what is read")
-        self._plans = plans
+        self._plans: dict[object, _Bound] = {}
 
     def run(
         self, tensors: Sequence[torch.Tensor], group: dist.ProcessGroup, op: str | None = None
@@ -217,7 +211,7 @@ class _Comm:
                 f"FSDP reduces with {op} here, and `{self._pattern.name}` has no parameter `op`"
             )
         sizes = tuple((t.dtype, t.shape) for t in tensors)
-        key = (self, tuple(dist.get_process_group_ranks(group)), sizes, op)
+        key = (tuple(dist.get_process_group_ranks(group)), sizes, op)
         if key not in self._plans:
             self._plans[key] = _Bound(self._pattern, group, given, values)
         executor = self._plans[key].executor
@@ -226,15 +220,15 @@ class _Comm:
         if mean:
             tensors[0].div_(dist.get_world_size(group))
 
+    def close(self) -> None:
+        for bound in self._plans.values():
+            bound.close()
+        self._plans.clear()
 
-class _AllGather(AllGather):
+
+class _AllGather(DefaultAllocMixin, AllGather):
     def __init__(self, comm: _Comm) -> None:
         self._comm = comm
-
-    def allocate(
-        self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device
-    ) -> torch.Tensor:
-        return torch.empty(*size, dtype=dtype, device=device)
 
     def __call__(
         self,
@@ -248,14 +242,9 @@ class _AllGather(AllGather):
         self._comm.run([output_tensor, input_tensor.clone()], group)
 
 
-class _ReduceScatter(ReduceScatter):
+class _ReduceScatter(DefaultAllocMixin, ReduceScatter):
     def __init__(self, comm: _Comm) -> None:
         self._comm = comm
-
-    def allocate(
-        self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device
-    ) -> torch.Tensor:
-        return torch.empty(*size, dtype=dtype, device=device)
 
     def __call__(
         self,
