@@ -23,6 +23,7 @@ import torch
 from tests.differential.ranks import serve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
@@ -35,6 +36,20 @@ _SPINNING_S = 5.0
 _LOOP = "gloo_tcp_loop"
 _LIMIT_S = 300.0
 """A run that still moves after so long is no pattern of ours; raises RuntimeError."""
+
+
+@contextlib.contextmanager
+def pools() -> Generator[Callable[[int], RankPool]]:
+    """A pool for each world that is asked for, started when it is first."""
+    with contextlib.ExitStack() as stack:
+        known: dict[int, RankPool] = {}
+
+        def pool_of(world: int) -> RankPool:
+            if world not in known:
+                known[world] = stack.enter_context(RankPool(world))
+            return known[world]
+
+        yield pool_of
 
 
 class End(StrEnum):

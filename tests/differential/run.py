@@ -15,13 +15,12 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tests.differential.pool import RankPool
+from tests.differential.pool import pools
 from tests.differential.trial import Trial, run_trial
 from tests.differential.verdict import Claim
 
@@ -56,8 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _replay(seed: int) -> int:
-    with ExitStack() as stack:
-        trial = run_trial(seed, lambda world: stack.enter_context(RankPool(world)))
+    with pools() as pool_of:
+        trial = run_trial(seed, pool_of)
     print(trial.text)
     print(f"world {trial.pattern.world}; checker: {trial.verdict}; ranks: {trial.outcome}")
     print("\n".join(trial.wrong) or "they agree")
@@ -97,14 +96,7 @@ def _work(batches: Any, results: Any) -> None:
 def _batch(seeds: Iterable[int]) -> tuple[Counter[str], list[str]]:
     totals: Counter[str] = Counter()
     wrong: list[str] = []
-    with ExitStack() as stack:
-        pools: dict[int, RankPool] = {}
-
-        def pool_of(world: int) -> RankPool:
-            if world not in pools:
-                pools[world] = stack.enter_context(RankPool(world))
-            return pools[world]
-
+    with pools() as pool_of:
         for seed in seeds:
             try:
                 trial = run_trial(seed, pool_of)

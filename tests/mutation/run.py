@@ -15,13 +15,12 @@ import multiprocessing
 import sys
 import time
 from collections import Counter, defaultdict
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tests.differential.pool import RankPool
+from tests.differential.pool import pools
 from tests.execute.test_library_on_gloo import LIBRARY, exported, name_of
 from tests.mutation.faults import KINDS, mutants
 from tests.mutation.trial import Contract, Effect, Result, Subject
@@ -78,14 +77,7 @@ def all_results(definitions: list[Definition], jobs: int, every: int = 1) -> lis
 
 
 def _work(definitions: list[Definition], every: int, numbers: Any, answers: Any) -> None:
-    with ExitStack() as stack:
-        pools: dict[int, RankPool] = {}
-
-        def pool_of(world: int) -> RankPool:
-            if world not in pools:
-                pools[world] = stack.enter_context(RankPool(world))
-            return pools[world]
-
+    with pools() as pool_of:
         while (number := numbers.get()) is not None:
             definition = definitions[number]
             results: list[Result] = []
