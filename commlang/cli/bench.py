@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commlang.cli.lint import size
+from commlang.cli.start import started
 from commlang.diagnostics import Severity
 from commlang.errors import CommlangError, PatternError, UsageError
 from commlang.records import record
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from commlang.api import Pattern
     from commlang.execute.bench import Bench
-    from commlang.execute.bench_settings import BenchSettings
     from commlang.execute.rank import RankContext
+    from commlang.execute.settings import BenchSettings
     from commlang.plan import Plan
     from commlang.report.bench import Row
 
@@ -88,7 +89,8 @@ def command(file: str, **given: Any) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commlang.execute.environment import detect
 
-    info = detect(os.environ)
+    # Ranks of MPI find one another by MPI.
+    info = detect(os.environ, need_master="mpi" not in given["backend"])
     world = info.world_size if info else given["nproc_per_node"]
     files = [file, *given["vs"]]
     plans = [job for name in files for job in _jobs(name, world, given)]
@@ -126,26 +128,19 @@ def _launch(
     plans: list[Job], settings: BenchSettings, world: int, given: dict[str, Any]
 ) -> tuple[bool, str]:
     from commlang.execute.diagnosis import Narrator
-    from commlang.execute.launch import launch
     from commlang.execute.options import LaunchOptions
 
     def at(rank: int, position: int) -> str:
         job = plans[(position >> 32) - 1]
         return f"`{job.name}` on {job.bytes} bytes"
 
-    results = launch(
-        rank_main,
-        (plans, settings, given),
-        LaunchOptions(nproc_per_node=world),
-        narrator=Narrator(at),
-        timeout=settings.timeout,
-        preload=("commlang.execute.bench", "commlang.report.bench"),
-    )
-    return results[0]
+    modules = ("commlang.execute.bench", "commlang.report.bench")
+    extra, options = (plans, settings, given), LaunchOptions(nproc_per_node=world)
+    return started(rank_main, extra, options, settings, Narrator(at), modules)[0]
 
 
 def _settings(given: dict[str, Any]) -> BenchSettings:
-    from commlang.execute.bench_settings import BenchSettings
+    from commlang.execute.settings import BenchSettings
 
     names = ("backend", "device", "warmup", "check", "cycles", "aggregate", "timeout")
     return BenchSettings(iterations=given["iters"], **{name: given[name] for name in names})

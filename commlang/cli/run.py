@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commlang.cli.guard import DEBUG, say
 from commlang.cli.lint import size
 from commlang.cli.prepare import launch_options, prepared
+from commlang.cli.start import started
 from commlang.errors import CommlangError, UsageError
 
 if TYPE_CHECKING:
     from commlang.execute.options import LaunchOptions
     from commlang.execute.rank import RankContext
-    from commlang.execute.report import RunFailed
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
 
@@ -166,43 +165,12 @@ def rank_main(
 def _launch(
     options: LaunchOptions, plan: Plan, settings: Settings, as_json: bool
 ) -> tuple[bool, str]:
-    from commlang.execute.launch import launch
-    from commlang.execute.report import RunFailed
     from commlang.execute.story import Story
 
-    ranks = options.nproc_per_node
-    cuda = settings.may_use_cuda(ranks)
-    if cuda:
-        # Such ranks are spawned, so torch may be imported here, to say at once what is missing.
-        from commlang.execute.session import check_devices
-
-        check_devices(settings, ranks)
-    arguments = (plan, settings, as_json)
-    watched: Any = {"narrator": Story(plan).narrator, "timeout": settings.timeout}
-    try:
-        if settings.wants_mpi:
-            from commlang.execute.mpi.launch import launch_mpi
-
-            results = launch_mpi(rank_main, arguments, options, **watched)
-        else:
-            modules = ("commlang.execute.session", "commlang.report.text")
-            results = launch(rank_main, arguments, options, **watched, cuda=cuda, preload=modules)
-    except RunFailed as error:
-        raise _plainly(error) from None
+    modules = ("commlang.execute.session", "commlang.report.text")
+    extra = (plan, settings, as_json)
+    results = started(rank_main, extra, options, settings, Story(plan).narrator, modules)
     return all(held for held, _ in results), results[0][1]
-
-
-def _plainly(error: RunFailed) -> CommlangError:
-    """The error of a failed run, without its ranks where the user's mistake is no rank's."""
-    causes = [report for report in error.reports if report.rank in error.causes]
-    if os.environ.get(DEBUG):
-        for report in causes:
-            say(report.traceback)
-    if causes and all(report.known_code == UsageError.exit_code for report in causes):
-        return UsageError(causes[0].message)
-    if causes and all(report.message.startswith("error[") for report in causes):
-        return CommlangError(causes[0].message)
-    return error
 
 
 def _print_plan(plan: Plan, as_json: bool) -> None:

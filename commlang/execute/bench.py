@@ -14,12 +14,14 @@ from commlang.execute.contract import check_contracts, needs_final
 from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
 from commlang.execute.fill import Filler
+from commlang.execute.measure import settle_on
+from commlang.execute.session import device_of_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from commlang.execute.bench_settings import BenchSettings
     from commlang.execute.rank import RankContext
+    from commlang.execute.settings import BenchSettings
     from commlang.execute.world import World
     from commlang.plan import Plan
 
@@ -54,7 +56,8 @@ def bench(context: RankContext, plans: Sequence[Plan], settings: BenchSettings) 
     Each plan's first run is on fresh data, and checked if that is asked for; the others go on with
     what it leaves.
     """
-    with context.join(backend=settings.backend, device=settings.device) as world:
+    device = device_of_ranks(settings, context.info.local_world_size or 1)
+    with context.join(backend=settings.backend, device=device) as world:
         found: list[Sample] = []
         for number, plan in enumerate(plans):
             base = (number + 1) << 32
@@ -75,7 +78,7 @@ def _sample(
     progress()
     data = Filler(plan, 0, world.device)
     tensors = data.tensors(world.rank)
-    settle = _settle(world.device)
+    settle = settle_on(world.device)
     patience = timedelta(seconds=settings.timeout)
     with Executor(plan, device=world.device, stand_in=True, timeout=patience) as executor:
         executor.run(**tensors)
@@ -102,9 +105,3 @@ def _wrong(plan: Plan, data: Filler, tensors: dict[str, torch.Tensor], world: Wo
     if not results:
         return None
     return sum(result.failure.wrong for result in results if result.failure is not None)
-
-
-def _settle(device: torch.device) -> Callable[[], object]:
-    if device.type == "cuda":
-        return lambda: torch.cuda.synchronize(device)
-    return lambda: None

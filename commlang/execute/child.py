@@ -9,15 +9,13 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from commlang.execute.environment import detect
-from commlang.execute.rank import BOARD_FILE, run_launched
+from commlang.execute.rank import run_launched
 from commlang.execute.watch import Launched
 from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-__all__ = ["BOARD_FILE", "Job", "main"]
 
 
 @record

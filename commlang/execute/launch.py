@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator, explain, waiting
 from commlang.execute.options import LaunchOptions, choose_start_method, prefer_loopback
-from commlang.execute.progress import Board
+from commlang.execute.progress import BOARD_FILE, Board
 from commlang.execute.report import (
     NOTES_FILE,
     RankReport,
@@ -81,7 +81,7 @@ def launch(
                 importlib.import_module(module)
             # What lives now stays: ranks that never look at it for garbage never copy its pages.
             gc.freeze()
-        board = Board.create(run_dir / child.BOARD_FILE, range(options.nproc_per_node))
+        board = Board.create(run_dir / BOARD_FILE, range(options.nproc_per_node))
         job = child.Job(entry, args, run_dir, os.getpid(), timeout)
         meeting = Meeting(run_dir)
         run = elastic_launch(_config(options, method, run_dir, meeting), child.main)

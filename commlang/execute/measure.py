@@ -59,7 +59,7 @@ def measure(
     steps, actions, position = executor.steps, executor.actions, executor.position
     marks = [0.0] * (len(steps) + 1)
     timings, totals = _empty(executor), list[float]()
-    settle = _settle(executor.device)
+    settle = settle_on(executor.device)
     assert position is not None, "timed runs are watched"
     for turn in range(first, first + iterations):
         refill()
@@ -78,7 +78,7 @@ def measure(
     return RankTimes([_thinned(t) for t in timings.values()], totals)
 
 
-def _settle(device: torch.device) -> Callable[[], object]:
+def settle_on(device: torch.device) -> Callable[[], object]:
     """Wait for the device, so that a step's time is its own (devices run behind the host)."""
     if device.type == "cuda":
         return lambda: torch.cuda.synchronize(device)

@@ -43,6 +43,10 @@ _ROW = 32768
 _TEXT_ROOM = _ROW - _WORDS * 8
 
 
+BOARD_FILE = "board"
+"""The board's name in the directory of a run."""
+
+
 class Board:
     """The rows of the ranks of one node, one for each local rank."""
 

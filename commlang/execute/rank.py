@@ -16,7 +16,7 @@ import torch
 from commlang.execute import world
 from commlang.execute.bulletin import Bulletin
 from commlang.execute.options import prefer_loopback
-from commlang.execute.progress import JOINED, JOINING, Board
+from commlang.execute.progress import BOARD_FILE, JOINED, JOINING, Board
 from commlang.execute.settings import MPI
 from commlang.execute.stores import own_connection
 from commlang.execute.watch import Launched, Watch
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from commlang.execute.stores import Store
     from commlang.execute.world import World
 
-BOARD_FILE = "board"
 STORE_FILE = "store"
 
 

@@ -51,7 +51,7 @@ class Outcome:
 
 def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome:
     """Join, bind, run once and check every contract on the real data, then run again for time."""
-    device = _device(settings, context.info.local_world_size or 1)
+    device = device_of_ranks(settings, context.info.local_world_size or 1)
     with context.join(backend=settings.backend, device=device) as world:
         context.follow(Story(plan).narrator)
         context.position[0] = AFTER
@@ -64,10 +64,10 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
 
 def check_devices(settings: Settings, ranks: int) -> None:
     """Raise UsageError for a backend or a device that some of a node's `ranks` would not find."""
-    choose_backend(settings.backend, choose_device(_device(settings, ranks), ranks - 1))
+    choose_backend(settings.backend, choose_device(device_of_ranks(settings, ranks), ranks - 1))
 
 
-def _device(settings: Settings, ranks: int) -> str:
+def device_of_ranks(settings: Settings, ranks: int) -> str:
     """The device, where nobody asked for one: CUDA if all ranks of this node get one each."""
     if settings.device != "auto":
         return settings.device

@@ -38,3 +38,15 @@ class Settings:
         decided = self.device != "auto" or self.backend != "auto"
         devices = len(list(Path("/dev").glob("nvidia[0-9]*")))
         return self.wants_cuda and (decided or devices >= ranks)
+
+
+@record
+class BenchSettings(Settings):
+    """The same of `commlang bench`; with `check`, each plan's first run is checked.
+
+    `aggregate` runs follow one another between two looks at the clock; `cycles` repeat it all.
+    """
+
+    check: int = 1
+    cycles: int = 1
+    aggregate: int = 1

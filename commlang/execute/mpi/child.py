@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commlang.execute.child import Job, main
-
-JOB_FILE = "job"
-SAID_FILE = "said"
-"""What rank 0 writes to standard error, apart from what mpirun has to say."""
-
-
-def result_file(run_dir: Path, rank: int) -> Path:
-    """Where a rank leaves its pickled result."""
-    return run_dir / f"result-{rank}"
+from commlang.execute.mpi.launch import JOB_FILE, SAID_FILE, result_file
 
 
 def _rank(*arguments: Any) -> None:

@@ -24,7 +24,7 @@ from commlang.execute.launch import (
     signals_restored,
 )
 from commlang.execute.mpi.found import find_mpirun
-from commlang.execute.progress import Board
+from commlang.execute.progress import BOARD_FILE, Board
 from commlang.execute.report import State
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     from commlang.execute.options import LaunchOptions
 
-_BOARD_FILE, _JOB_FILE, _SAID_FILE = "board", "job", "said"
+JOB_FILE = "job"
+SAID_FILE = "said"
+"""What rank 0 writes to standard error, apart from what mpirun has to say."""
 _POLL_S = 0.02
 # mpirun gives ranks so long to end on a signal, which they take note of; then it kills them.
 _NOTICE_S = 3
@@ -78,8 +80,8 @@ def launch_mpi(
         )
     ranks, mpirun = options.nproc_per_node, find_mpirun()
     with run_directory() as run_dir, signals_restored(), _signals_raised():
-        board = Board.create(run_dir / _BOARD_FILE, range(ranks))
-        (run_dir / _JOB_FILE).write_bytes(pickle.dumps((entry, args, timeout, os.getpid())))
+        board = Board.create(run_dir / BOARD_FILE, range(ranks))
+        (run_dir / JOB_FILE).write_bytes(pickle.dumps((entry, args, timeout, os.getpid())))
         ending = Ending(board, run_dir, narrator or Narrator())
         job = _Job(mpirun, ranks, board, run_dir, max(timeout, _SLOW_START_S))
         try:
@@ -88,13 +90,18 @@ def launch_mpi(
             raise ending.interrupted(caught.signum) from None
         finally:
             job.close()
-        results = [run_dir / f"result-{rank}" for rank in range(ranks)]
+        results = [result_file(run_dir, rank) for rank in range(ranks)]
         if all(path.exists() for path in results):
             return [pickle.loads(path.read_bytes()) for path in results]
         if all(state is State.ABSENT for state in map(board.state, range(ranks))):
             said = last_lines(job.log) or f"it ended with exit code {code}"
             raise CommlangError(f"{mpirun} did not start the ranks: {said}")
         raise ending.failed(job.exit_codes(), look=True)
+
+
+def result_file(run_dir: Path, rank: int) -> Path:
+    """Where a rank leaves its pickled result."""
+    return run_dir / f"result-{rank}"
 
 
 class _Job:
@@ -104,7 +111,7 @@ class _Job:
         self.log = run_dir / "mpirun"
         self._board, self._ranks = board, ranks
         self._latest_start = time.monotonic() + slow
-        self._said = (run_dir / _SAID_FILE).open("a+", errors="replace")
+        self._said = (run_dir / SAID_FILE).open("a+", errors="replace")
         command = [mpirun, "-n", str(ranks), sys.executable, "-P"]
         command += ["-m", "commlang.execute.mpi.child", str(run_dir)]
         with self.log.open("wb") as log:

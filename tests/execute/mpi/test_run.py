@@ -81,13 +81,13 @@ def environment(folder: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "commlang", "run", *arguments, "--backend", "mpi"]
+def command(*arguments: str, does: str = "run") -> list[str]:
+    return [sys.executable, "-m", "commlang", does, *arguments, "--backend", "mpi"]
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, does: str = "run") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*arguments),
+        command(*arguments, does=does),
         cwd=folder,
         env=environment(folder),
         capture_output=True,
@@ -127,6 +127,15 @@ def test_alone_it_starts_mpirun(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "3 ranks on commlang_mpi, cpu, 1 host" in done.stdout
     assert "ensure x == op(old(x) @ r for r in ranks): holds on every rank" in done.stdout
+    assert_nothing_is_left(folder)
+
+
+def test_bench_starts_mpirun_too(folder: Path) -> None:
+    pick = ["-e", "1Ki", "-n", "2", "--nproc-per-node", "2"]
+    done = run(folder, "all_reduce", *pick, does="bench")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "# 2 ranks on commlang_mpi, cpu;" in done.stdout
+    assert "# Out of bounds values : 0 OK" in done.stdout
     assert_nothing_is_left(folder)
 
 
