@@ -124,7 +124,7 @@ class Pattern:
         preset: str | None = None,
         tensors: Tensors | None = None,
         max_events: int = MAX_EVENTS,
-        schedule: Schedule = "program",
+        schedule: Schedule = "overlap",
         **values: Any,
     ) -> Plan:
         """Check the pattern and plan it; raises PatternError with all its diagnostics.

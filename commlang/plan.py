@@ -19,7 +19,7 @@ from commlang.expand.values import Op
 from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import Definition, load_module
-from commlang.schedule import Action, Bucket, Schedule, Scheduled, apply, fused, linearise
+from commlang.schedule import Action, Bucket, Chunk, Schedule, Scheduled, apply, fused, linearise
 from commlang.schedule import schedule as make_schedule
 from commlang.source import Source
 from commlang.transports import RENDEZVOUS, Backend, Target
@@ -84,6 +84,7 @@ class Plan(BaseModel):
     events: int
     max_events: int
     passes: tuple[str, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
     buckets: tuple[Bucket, ...] = ()
     proofs: tuple[str, ...] = PROOFS
 
@@ -153,7 +154,7 @@ class Plan(BaseModel):
                 groups=[GroupEntry(g.label, g.ranks) for g in self.groups[1:]],
                 max_events=self.max_events,
             )
-            self._programs[key] = apply(written, self.passes)
+            self._programs[key] = apply(written, self.passes, self.chunks)
         return self._programs[key]
 
     def actions(self, rank: int, program: Program | None = None) -> list[Action]:
@@ -209,7 +210,7 @@ def make_plan(
     *,
     shapes: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
     max_events: int = MAX_EVENTS,
-    schedule: Schedule = "program",
+    schedule: Schedule = "overlap",
 ) -> Plan:
     """Check a pattern for a world and plan it; raises PatternError with all that is wrong."""
     if world < 1:
@@ -248,6 +249,7 @@ def plan_of(
         events=len(program),
         max_events=max_events,
         passes=scheduled.passes,
+        chunks=scheduled.chunks,
         buckets=scheduled.buckets,
         proofs=proofs,
     )

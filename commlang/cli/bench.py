@@ -70,7 +70,7 @@ class Job:
     type=click.Choice(OPERATIONS),
     help="What the patterns do, for busbw; else their names tell.",
 )
-@click.option("--schedule", type=click.Choice(["program", "overlap"]), default="program")
+@click.option("--schedule", type=click.Choice(["overlap", "program"]), default="overlap")
 @click.option("--backend", default="auto", show_default=True)
 @click.option("--device", default="auto", show_default=True)
 @click.option("--nproc-per-node", type=click.IntRange(1), default=4, show_default=True)

@@ -258,7 +258,8 @@ class Executor:
         if self.program.site_of(row).kind.is_local:
             return bind_local(self.program, row, self._memory, self.externs)
         if len(action.rows) > 1:
-            return self._bucket(action.rows)
+            together = self.program.is_message[row]
+            return self._launch(action.rows) if together else self._bucket(action.rows)
         call = self._call(row)
         if action.act is Act.RUN:
             return call.run
@@ -284,6 +285,18 @@ class Executor:
         def issue() -> None:
             work = start()
             works.update(dict.fromkeys(rows, work))
+
+        return issue
+
+    def _launch(self, rows: tuple[int, ...]) -> Step:
+        """Start messages of one group as a batch, which ends for all of them at once."""
+        calls = [(row, self._call(row)) for row in rows]
+        ((_, start),) = self._launches(calls)
+        works = self._works
+
+        def issue() -> None:
+            batch = start()
+            works.update(dict.fromkeys(rows, batch))
 
         return issue
 

@@ -124,7 +124,6 @@ def test_why_nothing_is_done() -> None:
     assert found.passes == ()
     assert found.refused == (
         "overlap: a `parallel:` has sequences in it",
-        "coalesce: overlap was not applied",
     )
 
 
