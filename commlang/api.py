@@ -16,7 +16,7 @@ from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import load_module
 from commlang.source import Source
-from commlang.transports import Backend, NcclInit, Target
+from commlang.transports import RENDEZVOUS, Backend, NcclInit, Target
 from commlang.verify import (
     choose_pattern,
     default_world,
@@ -125,14 +125,18 @@ class Pattern:
         tensors: Tensors | None = None,
         max_events: int = MAX_EVENTS,
         schedule: Schedule = "overlap",
+        backend: str | None = None,
+        nccl_init: str = "lazy",
         **values: Any,
     ) -> Plan:
         """Check the pattern and plan it; raises PatternError with all its diagnostics.
 
         `tensors` says what the caller brings: parameters that stand in shapes are bound by it, and
-        the plan takes tensors of these shapes on every rank. `schedule` is "program", to run what
-        is written, or "overlap", to start operations early, wait for them late and make one of
-        small collectives that are neighbours.
+        the plan takes tensors of these shapes on every rank. `schedule` is "overlap", to start
+        operations early, wait for them late, make one of small collectives that are neighbours and
+        pieces of large operations that pass data on, or "program", to run what is written.
+        `backend` and `nccl_init` are as for `check`; without a backend the plan is for any, and an
+        Executor on NCCL checks it for that.
         """
         from commlang.plan import make_plan
 
@@ -145,6 +149,7 @@ class Pattern:
             shapes=shapes,
             max_events=max_events,
             schedule=schedule,
+            target=_target(backend, nccl_init) if backend else RENDEZVOUS,
         )
 
     def _choose(

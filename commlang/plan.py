@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from commlang.checks import check_program
-from commlang.diagnostics import Severity
 from commlang.errors import CommlangError, PatternError, UsageError
 from commlang.expand.groups import GroupEntry
 from commlang.expand.run import MAX_EVENTS
@@ -23,6 +22,7 @@ from commlang.schedule import Action, Bucket, Chunk, Schedule, Scheduled, apply,
 from commlang.schedule import schedule as make_schedule
 from commlang.source import Source
 from commlang.transports import RENDEZVOUS, Backend, Target
+from commlang.verify.refusal import is_sure, refuse
 from commlang.verify.values import format_value, parse_value
 from commlang.version import __version__
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _SHOWN = 200
+_ALLOW = "Executor(…, allow_hazards=True) runs it all the same"
+_SILENCE = "a comment, `# commlang: ignore[CODE] reason`, allows it"
 PROOFS = ("matched", "agreeing collectives", "deadlock-free under rendezvous")
 
 
@@ -162,6 +164,15 @@ class Plan(BaseModel):
         known = program or self.program(rank)
         return fused(known, rank, linearise(known, rank, self.program), self.buckets)
 
+    def check_for(self, target: Target, *, allow_hazards: bool = False) -> None:
+        """Raise PatternError for what forbids to run the plan's order on a target.
+
+        Nothing is done if the plan was proven for it.
+        """
+        if not set(proofs_of(target)) <= set(self.proofs):
+            found = check_program(self.program(), target)
+            refuse(found, target, allow_hazards=allow_hazards, hint=_ALLOW)
+
     def forget(self) -> None:
         """Drop expanded programs; they are expanded again when needed."""
         self._programs.clear()
@@ -211,18 +222,22 @@ def make_plan(
     shapes: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
     max_events: int = MAX_EVENTS,
     schedule: Schedule = "overlap",
+    target: Target = RENDEZVOUS,
 ) -> Plan:
-    """Check a pattern for a world and plan it; raises PatternError with all that is wrong."""
+    """Check a pattern for a world and plan it; raises PatternError with all that is wrong.
+
+    For NCCL that includes what may hang there.
+    """
     if world < 1:
         raise UsageError(f"a world of {world} ranks; there must be at least 1")
     found = check_all(definition.module)
     if found:
         raise PatternError(found)
     program = build(definition, world, values, shapes=shapes, max_events=max_events)
-    found = [d for d in check_program(program) if d.severity is Severity.ERROR]
-    if found:
-        raise PatternError(found)
-    return plan_of(make_schedule(program, RENDEZVOUS, schedule), max_events)
+    found = check_program(program, target)
+    refuse(found, target, allow_hazards=False, hint=_SILENCE)
+    proofs = proofs_of(target if is_sure(found) else RENDEZVOUS)
+    return plan_of(make_schedule(program, target, schedule), max_events, proofs)
 
 
 def plan_of(

@@ -10,8 +10,7 @@ import click
 
 from commlang.cli.lint import size
 from commlang.cli.start import started
-from commlang.diagnostics import Severity
-from commlang.errors import CommlangError, PatternError, UsageError
+from commlang.errors import CommlangError, UsageError
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -157,17 +156,16 @@ def _jobs(file: str, world: int, given: dict[str, Any]) -> list[Job]:
         have = ", ".join(pattern.parameters) or "none"
         raise UsageError(f"`{file}` has no parameter `{name}` for its size; it has {have}")
 
+    backend = given["backend"] if given["backend"] in ("nccl", "mpi") else None
+
     def job(number: int) -> Job:
         chosen: dict[str, Any] = {**values, name: number}
-        plan = pattern.plan(world, schedule=given["schedule"], **chosen)
+        plan = pattern.plan(
+            world, schedule=given["schedule"], backend=backend, nccl_init="eager", **chosen
+        )
         dtype, size, count = _largest(plan)
         return Job(file, plan, dtype, size, count, len(pattern.tensors) == 1)
 
-    if given["backend"] in ("nccl", "mpi"):
-        chosen: dict[str, Any] = {**values, name: world}
-        found = pattern.check(world, backend=given["backend"], nccl_init="eager", **chosen)
-        if any(d.severity is not Severity.ADVICE for d in found):
-            raise PatternError(found)
     per = job(world).bytes / world
     numbers: dict[int, None] = {}
     for wanted in _sizes(given):

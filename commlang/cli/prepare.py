@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from commlang.cli.guard import say
-from commlang.diagnostics import Severity, did_you_mean
-from commlang.errors import PatternError, UsageError
+from commlang.diagnostics import did_you_mean
+from commlang.errors import UsageError
 
 if TYPE_CHECKING:
     from commlang.execute.environment import RankInfo
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
     from commlang.transports import Target
 
-HAZARDS = "CL25"
-"""The codes of what may hang on a transport, as opposed to what certainly does."""
 UNDECIDED = "CL241"
 
 
@@ -118,30 +115,18 @@ def _check(program: Program, target: Target, allow_hazards: bool, *, quiet: bool
     """Refuse what is wrong, and what may hang on NCCL; say what else there is.
 
     Returns whether no hazard is left, be it one that a comment or an option allows.
-
-    A comment silences a warning here as it does in lint, but what is wrong stays wrong.
     """
     from commlang.checks import check_program
-    from commlang.transports import Backend
-    from commlang.verify.ignores import Ignores
+    from commlang.verify.refusal import is_sure, refuse
 
     found = check_program(program, target)
-    errors = [d for d in found if d.severity is Severity.ERROR]
-    warnings = [d for d in found if d.severity is Severity.WARNING]
-    sure = not any(d.code.startswith(HAZARDS) for d in warnings)
-    ignores = Ignores()
-    warnings = [d for d in warnings if not ignores.silence(d)]
-    hazards = [d for d in warnings if d.code.startswith(HAZARDS)]
-    if errors:
-        raise PatternError(errors)
-    if hazards and target.backend is Backend.NCCL and not allow_hazards:
-        hint = "give --allow-hazards to run it all the same"
-        raise PatternError([replace(d, notes=(*d.notes, hint)) for d in hazards])
+    hint = "give --allow-hazards to run it all the same"
+    warnings = refuse(found, target, allow_hazards=allow_hazards, hint=hint)
     if not quiet:
         for warning in warnings:
             if warning.code != UNDECIDED:  # the run tells, on real data
                 say(warning.render())
-    return sure
+    return is_sure(found)
 
 
 def launch_options(given: dict[str, Any]) -> LaunchOptions:

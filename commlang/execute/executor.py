@@ -22,6 +22,7 @@ from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
 from commlang.syntax import ast
+from commlang.transports import Backend, NcclInit, Target
 from commlang.version import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ class Executor:
     this rank calls needs one, unless `stand_in` has them take the time that their `cost` says.
     `device` is where the tensors are; by default CUDA for a group with NCCL, else the CPU.
 
+    On NCCL, a plan that was not made for it is checked for it, and PatternError is raised for what
+    hangs there, or may hang unless `allow_hazards` is given.
+
     Raises UsageError if torch.distributed is not initialised, this rank is not in the group, the
     group has another size than the plan's world or an extern is missing or unknown.
     """
@@ -66,6 +70,7 @@ class Executor:
         externs: Mapping[str, Callable[..., Any]] | None = None,
         stand_in: bool = False,
         timeout: timedelta | None = None,
+        allow_hazards: bool = False,
     ) -> None:
         self.plan = plan
         # Weak, since a gloo group that outlives destroy_process_group aborts Python's exit.
@@ -73,6 +78,10 @@ class Executor:
         self.rank = dist.get_rank(self.group)
         self.device = torch.device(device) if device is not None else device_of(self.group)
         self.backend = backend_of(self.group, self.device)
+        if "nccl" in self.backend:
+            eager = getattr(self.group, "bound_device_id", None) is not None
+            init = NcclInit.EAGER if eager else NcclInit.LAZY
+            plan.check_for(Target(Backend.NCCL, init), allow_hazards=allow_hazards)
         self.timeout = timeout if timeout is not None else timeout_of(self.group, self.device)
         self.externs = dict(externs or {})
         self.position: memoryview | None = None
@@ -405,7 +414,9 @@ class _Batch:
         self.works = dist.batch_isend_irecv(messages)
 
     def wait(self) -> None:
-        for work in self.works:
+        """Wait for all of them; once, since a work of gloo waits for another message then."""
+        works, self.works = self.works, []
+        for work in works:
             work.wait()
 
 

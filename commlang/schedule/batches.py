@@ -32,7 +32,7 @@ def batched(program: Program) -> Program | None:
     for row in np.flatnonzero(can).tolist():
         way = (int(program.kind[row]), int(program.peer[row]))
         if size and (not _beside(program, can, row) or way in met or size == MOST):
-            met, size = set(), 0
+            met, size = set[tuple[int, int]](), 0
         if size:
             first = row - size
             nest[first : row + 1] = program.key[first]

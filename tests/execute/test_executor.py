@@ -38,7 +38,7 @@ def test_a_run_in_the_background_is_waited_for_and_tells_of_its_failure(ranks: A
 
 
 def test_messages_of_several_groups_are_a_batch_for_each_in_the_order_of_groups(ranks: Any) -> None:
-    for rank, (batches, y, z) in enumerate(ranks(work.launches, 4)):
+    for rank, (batches, y, z, passed, swapped) in enumerate(ranks(work.launches, 4)):
         row, column = [rank // 2 * 2, rank // 2 * 2 + 1], [rank % 2, rank % 2 + 2]
         assert batches == [
             [("isend", column), ("irecv", column)],
@@ -46,6 +46,9 @@ def test_messages_of_several_groups_are_a_batch_for_each_in_the_order_of_groups(
         ]
         assert y == [float((rank + 2) % 4)] * 2
         assert z == [float(rank ^ 1)] * 2
+        both = ["isend", "irecv"] if rank % 2 == 0 else ["irecv", "isend"]
+        assert passed == [[(name, [0, 1, 2, 3]) for name in both]]
+        assert swapped == [float(rank ^ 1)] * 2
 
 
 def test_empty_tensors_scalars_and_all_dtypes_of_gloo(ranks: Any) -> None:
