@@ -20,7 +20,7 @@ from unittest import mock
 
 import commlang
 
-CASES: tuple[tuple[int, str, dict[str, int]], ...] = (
+CASES: tuple[tuple[int, str, dict[str, Any]], ...] = (
     *((world, "many", {"k": 100, "n": 256}) for world in (2, 4)),
     *((world, "many", {"k": 8, "n": 16 << 10}) for world in (2, 4)),
     (4, "many", {"k": 8, "n": 256 << 10}),
@@ -65,7 +65,7 @@ def measure(context: Any, cases: tuple[Any, ...], turns: int) -> list[Any]:
     return found
 
 
-def _plans(name: str, world: int, values: dict[str, int]) -> dict[str, commlang.Plan]:
+def _plans(name: str, world: int, values: dict[str, Any]) -> dict[str, commlang.Plan]:
     pattern = commlang.loads(TEXT, name)
     plans = {"as written": pattern.plan(world, schedule="program", **values)}
     if name != "many":
