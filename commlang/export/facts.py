@@ -173,9 +173,7 @@ def _as_torch_wants(name: str, one: Operand, other: Operand) -> bool:
         return _alike(list(one.view.shape), list(other.view.shape))
     large, small = (one, other) if name.startswith("all_gather") else (other, one)
     whole, part = large.view.shape, small.view.shape
-    if len(whole) == len(part) and len(part):
-        return _alike(list(whole[1:]), list(part[1:]))
-    return len(whole) == len(part) + 1 > 1 and _alike(list(whole[1:]), list(part))
+    return len(whole) == len(part) > 0 and _alike(list(whole[1:]), list(part[1:]))
 
 
 def _alike(one: list[Int], other: list[Int] | None = None) -> bool:

@@ -129,6 +129,11 @@ class Ranks:
 ''',
     "subgroup": '''
 def subgroup(group, name, members):
+    """Some ranks of `group`. Nothing here communicates on them alone, so they need no group."""
+    return Ranks(members, dist.get_rank(group), None)
+''',
+    "subgroup in groups": '''
+def subgroup(group, name, members):
     """The group that make_groups() made of these ranks of `group` under that name."""
     ranks = dist.get_process_group_ranks(group)
     made = _made.get((name, tuple(ranks[i] for i in members)))
@@ -220,6 +225,9 @@ def all_to_all_uneven(outputs, inputs, group=None, async_op=False):
 ''',
 }
 
+_GROUPED = " in groups"
+"""Behind the name of the form that a helper has in a script with groups of its own."""
+
 _NEEDS = {
     "exchange": ("start",),
     "subgroup": ("Ranks",),
@@ -266,8 +274,8 @@ class Helpers:
         """The text of all that are used."""
         texts: list[str] = []
         for name, text in _TEXTS.items():
-            plain = "start" if name == "start in groups" else name
-            chosen = self._grouped if name == "start in groups" else not self._grouped
-            if plain in self._used and (plain != "start" or chosen):
+            plain = name.removesuffix(_GROUPED)
+            chosen = self._grouped and plain + _GROUPED in _TEXTS
+            if plain in self._used and name == plain + _GROUPED * chosen:
                 texts.append(text.strip("\n"))
         return "\n\n\n".join(texts)
