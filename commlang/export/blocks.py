@@ -37,7 +37,6 @@ class Parallel:
     varied: bool = False
     """Whether that text means something inside the block only."""
 
-
     @property
     def has_one_op(self) -> bool:
         """Whether all accumulations are of one op, which can be named behind the block."""
@@ -249,9 +248,7 @@ class Blocks:
             return
         takes_group = any(p.target.id == "group" for p in definition.node.params)
         given = None if takes_group else _keyword(node, "group")
-        text = self.signatures.pattern_call(
-            definition, node, self.calls.group(given), self.writer
-        )
+        text = self.signatures.pattern_call(definition, node, self.calls.group(given), self.writer)
         if not phase:
             self.put(text)
         else:

@@ -74,14 +74,14 @@ class Calls:
 
     def moved(self, sends: bool, tensor: str, at: Where, tag: str, form: str) -> str:
         """A send or recv of a tensor, given as text."""
-        name = ("isend" if sends else "irecv") if form != "run" else ("send" if sends else "recv")
         tagged = f"tag={tag}" if tag not in ("", "0") else ""
+        name, end = ("send", "dst") if sends else ("recv", "src")
         group = f"group={at.group}"
         if form == "batch":
-            peer = f"group_peer={at.peer}"
-            return call("dist.P2POp", f"dist.{name}", tensor, group, peer, tagged)
-        end = "group_dst" if sends else "group_src"
-        return call(f"dist.{name}", tensor, f"{end}={at.peer}", group, tagged)
+            function = self.helpers.use(f"{name}_op")
+            return call(function, tensor, f"{end}={at.peer}", group, tagged)
+        name = f"i{name}" if form == "start" else name
+        return call(f"dist.{name}", tensor, f"group_{end}={at.peer}", group, tagged)
 
     def where(self, given: dict[str, ast.Expr], ends: tuple[str, ...], default: str = "") -> Where:
         """The group and the peer that a call names, as places in that group."""
@@ -137,9 +137,7 @@ class Calls:
             return self.helpers.use(f"{name}_uneven")
         return f"dist.{_NEWER.get(name, name)}"
 
-    def _data(
-        self, node: ast.Call, operation: Operation, given: dict[str, ast.Expr]
-    ) -> list[str]:
+    def _data(self, node: ast.Call, operation: Operation, given: dict[str, ast.Expr]) -> list[str]:
         flat = node in self.facts.reshaped and operation.name not in self.facts.uneven
         found: list[str] = []
         for argument in operation.arguments:

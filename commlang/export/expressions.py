@@ -22,8 +22,18 @@ if TYPE_CHECKING:
 
 TERNARY, OR, AND, NOT, COMPARE, SUM, PRODUCT, UNARY, POWER, ATOM = range(0, 50, 5)
 _BINARY = {
-    **{"|": 21, "^": 22, "&": 23, "<<": 24, ">>": 24},
-    **{"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT, "**": POWER},
+    "|": 21,
+    "^": 22,
+    "&": 23,
+    "<<": 24,
+    ">>": 24,
+    "+": SUM,
+    "-": SUM,
+    "*": PRODUCT,
+    "/": PRODUCT,
+    "//": PRODUCT,
+    "%": PRODUCT,
+    "**": POWER,
 }
 _ITERATED = ("sum", "min", "max", "all", "any")
 _SIMPLE = re.compile(r"-?\w+\Z")
@@ -55,6 +65,11 @@ class Writer:
     facts: Facts
     helpers: Helpers
     module: Module
+
+    @property
+    def world(self) -> str:
+        """The number of ranks, which is a constant outside of functions."""
+        return self.names.look_up("world") or "world"
 
     def text(self, node: ast.Expr, least: int = TERNARY) -> str:
         """The text of an expression, in parentheses if it binds less than `least`."""
@@ -120,7 +135,7 @@ class Writer:
             case "rank" | "world":
                 return node.id
             case "ranks":
-                return f"{self.helpers.use('Ranks')}(range(world), rank, group)"
+                return f"{self.helpers.use('Ranks')}(range({self.world}), rank, group)"
             case "true" | "false":
                 return node.id.capitalize()
             case name if name in REDUCE_OPS:
@@ -182,8 +197,9 @@ class Writer:
 
     def _attribute(self, node: ast.Attr) -> Text:
         if self.is_ranks(node.base):
-            own = {"size": "world", "index": "rank", "next": "(rank + 1) % world"}
-            text = own.get(node.name, "(rank - 1) % world")
+            world = self.world
+            own = {"size": world, "index": "rank", "next": f"(rank + 1) % {world}"}
+            text = own.get(node.name, f"(rank - 1) % {world}")
             return Text(text, PRODUCT if "%" in text else ATOM)
         base = self.text(node.base, ATOM)
         if node.name == "numel":
@@ -208,14 +224,14 @@ class Writer:
         (sub,) = node.subs
         if not isinstance(sub, ast.Slice):
             if isinstance(sub, ast.Unary):
-                return Text(f"world - {self.text(sub.operand, PRODUCT)}", SUM)
+                return Text(f"{self.world} - {self.text(sub.operand, PRODUCT)}", SUM)
             return self.write(sub)
         bounds = [part for part in (sub.low, sub.high, sub.step) if part is not None]
         if any(isinstance(part, ast.Unary) for part in bounds):
-            return Text(f"range(world)[{self._sub(sub)}]")
+            return Text(f"range({self.world})[{self._sub(sub)}]")
         parts = [
             self.text(sub.low) if sub.low else "0",
-            self.text(sub.high) if sub.high else "world",
+            self.text(sub.high) if sub.high else self.world,
             *([self.text(sub.step)] if sub.step else []),
         ]
         return Text(f"range({', '.join(parts)})")
@@ -260,7 +276,7 @@ class Writer:
             case "reversed" | "enumerate" | "zip":
                 return Text(f"list({self._lazy(name, args)})")
             case "len" if self.is_ranks(args[0]):
-                return Text("world")
+                return Text(self.world)
             case _ if name in _ITERATED and len(args) == 1:
                 return Text(f"{name}({self.iterated(args[0])})")
             case _:
@@ -268,7 +284,7 @@ class Writer:
         return Text(f"{name}({', '.join(map(self._listed, args))})")
 
     def _listed(self, node: ast.Expr) -> str:
-        return "range(world)" if self.is_ranks(node) else self.text(node)
+        return f"range({self.world})" if self.is_ranks(node) else self.text(node)
 
     def _lazy(self, name: str, args: tuple[ast.Expr, ...]) -> str:
         ints = args[1:] if name == "enumerate" else ()
@@ -282,7 +298,7 @@ class Writer:
     def iterated(self, node: ast.Expr) -> str:
         """A list that is gone through once: an iterator will do."""
         if self.is_ranks(node):
-            return "range(world)"
+            return f"range({self.world})"
         if isinstance(node, ast.Comprehension) and node.brackets != "[]":
             return self._comprehension(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

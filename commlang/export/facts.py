@@ -50,6 +50,8 @@ class Facts:
     """Externs that were called, in order."""
     patterns: list[Definition] = field(default_factory=list["Definition"])
     """Patterns that were called, in order."""
+    frames: set[int] = field(default_factory=set[int])
+    """Numbers of the groups that patterns ran on."""
 
     def of(self, node: ast.Node) -> set[str]:
         """The kinds of values that an expression had."""
@@ -79,6 +81,10 @@ class Observer(Evaluator):
     def _apply(self, node: ast.Call, function: Function, scope: Scope) -> Value:
         self.facts.applied.add(function.node)
         return super()._apply(node, function, scope)
+
+    def enter(self, inner: Scope, ranks: Group) -> None:
+        self.facts.frames.update(np.unique(ranks.gid).tolist())
+        super().enter(inner, ranks)
 
     def _pattern(
         self, call: ast.Call, definition: Definition, scope: Scope, nest: Nest | None

@@ -56,6 +56,16 @@ def accumulate(target, source, op):
     """Reduce source into target."""
     _ACCUMULATE[op](target, source.to(target.dtype), out=target)
 ''',
+    "send_op": '''
+def send_op(tensor, dst, group, tag=0):
+    """A send to rank dst of the group, to be started together with others."""
+    return dist.P2POp(dist.isend, tensor, group=group, tag=tag, group_peer=dst)
+''',
+    "recv_op": '''
+def recv_op(tensor, src, group, tag=0):
+    """A recv from rank src of the group, to be started together with others."""
+    return dist.P2POp(dist.irecv, tensor, group=group, tag=tag, group_peer=src)
+''',
     "start": '''
 def start(*messages):
     """Start all messages at once; returns what to wait for."""

@@ -12,7 +12,12 @@ from commlang.export.wrap import WIDTH, wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_STRING.sub("", text))
 
 
 @dataclass(slots=True, eq=False)
@@ -41,9 +46,9 @@ class Line:
 
     def words(self) -> Iterator[str]:
         """All words of its text."""
-        yield from _WORD.findall(self.text)
+        yield from _words(self.text)
         for head, body in self.parts:
-            yield from _WORD.findall(head)
+            yield from _words(head)
             for line in body:
                 yield from line.words()
 

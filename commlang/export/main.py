@@ -30,9 +30,9 @@ Groups = dict[str, list[tuple[int, ...]]]
 _OWN = frozenset(("WORLD", "SUBGROUPS", "TIMEOUT"))
 
 
-def subgroups(program: Program) -> Groups:
-    """The communicators that the program uses beside the world, by label."""
-    used = set(program.group.tolist()) if len(program) else set[int]()
+def subgroups(program: Program, facts: Facts) -> Groups:
+    """The groups that something communicates or runs on, beside the world, by label."""
+    used = set(program.group.tolist()) | facts.frames if len(program) else facts.frames
     found: Groups = {}
     for number, entry in enumerate(program.groups.entries):
         if number and number in used:
@@ -57,7 +57,7 @@ def header(program: Program, proofs: tuple[str, ...], command: str, externs: boo
             WIDTH - 4,
         ),
         "",
-        f"SHA-256 of the pattern and its imports: {definition.module.digest()}",
+        f"SHA-256 of pattern and imports: {definition.module.digest()}",
     ]
     if externs:
         told += ["", "Fill in the functions that raise NotImplementedError first."]
@@ -173,9 +173,12 @@ def _main(
     ]
     constants.names.bind("world", "world")
     body = [
-        *(Line(f"{own} = {text}") for own, text in zip(tensors, _made(program, constants), strict=True)),
+        *(
+            Line(f"{own} = {text}")
+            for own, text in zip(tensors, _made(program, constants), strict=True)
+        ),
         Line(f"{functions[definition]}({', '.join(['dist.group.WORLD', *tensors, *scalars])})"),
-        *(Line(f"print(f\"rank {{rank}}: {own} sums to {{total({own})}}\")") for own in tensors),
+        *(Line(f'print(f"rank {{rank}}: {own} sums to {{total({own})}}")') for own in tensors),
         *([] if tensors else [Line('print(f"rank {rank}: done")')]),
     ]
     if grouped:
@@ -204,12 +207,13 @@ _MAKE_GROUPS = '''\
 _made = {}
 
 
-def make_groups():
-    """Make all groups, in one order: every rank of the job calls this once, before the pattern."""
+def make_groups(group=None):
+    """Make all groups inside `group`, in one order: every rank of the job calls this first."""
+    ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
     for name, lists in SUBGROUPS.items():
         for members in lists:
-            made = dist.new_group(list(members), timeout=TIMEOUTSORTED)
-            _made[name, tuple(members)] = made'''
+            members = [ranks[i] for i in members]
+            _made[name, tuple(members)] = dist.new_group(members, timeout=TIMEOUTSORTED)'''
 
 _FILL = '''\
 def fill(tensor, rank, number):
@@ -222,7 +226,7 @@ def total(tensor):
     """The sum of all elements, to compare runs by."""
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64).sum().item()'''
 
-_MAIN = '''\
+_MAIN = """\
 def main():
     parser = argparse.ArgumentParser(description="Run the pattern on the ranks of torchrun.")
     parser.add_argument("--backend", help="gloo or nccl; by default nccl where ranks have GPUs")
@@ -240,9 +244,9 @@ def main():
         rank, world = dist.get_rank(), dist.get_world_size()
         if world != WORLD:
             raise SystemExit(f"{world} ranks; this script is for {WORLD}")
-'''
+"""
 
 _LAST = ("    finally:", "        dist.destroy_process_group()")
-_START = '''\
+_START = """\
 if __name__ == "__main__":
-    main()'''
+    main()"""

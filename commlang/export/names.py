@@ -5,11 +5,52 @@ from __future__ import annotations
 import keyword
 
 BUILTINS = frozenset(
-    "abs all any dict dist enumerate float int len list max min property range reversed set sorted "
-    "staticmethod str sum super threading time torch tuple zip Fraction argparse os".split()
+    [
+        "abs",
+        "all",
+        "any",
+        "dict",
+        "dist",
+        "enumerate",
+        "float",
+        "int",
+        "len",
+        "list",
+        "max",
+        "min",
+        "property",
+        "range",
+        "reversed",
+        "set",
+        "sorted",
+        "staticmethod",
+        "str",
+        "sum",
+        "super",
+        "threading",
+        "time",
+        "torch",
+        "tuple",
+        "zip",
+        "Fraction",
+        "argparse",
+        "os",
+    ]
 )
 LOCALS = frozenset(
-    "group rank world messages received works incoming into how branch main".split()
+    [
+        "group",
+        "rank",
+        "world",
+        "messages",
+        "received",
+        "works",
+        "incoming",
+        "into",
+        "how",
+        "branch",
+        "main",
+    ]
 )
 
 

@@ -45,7 +45,7 @@ def export_python(
 class _Script:
     def __init__(self, program: Program, facts: Facts) -> None:
         self.program, self.facts = program, facts
-        self.groups = subgroups(program)
+        self.groups = subgroups(program, facts)
         self.helpers = Helpers(grouped=bool(self.groups))
         if any(_slices_chunks(node, facts) for node in facts.kinds):
             self.helpers.use("Chunks")

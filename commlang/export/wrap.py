@@ -11,6 +11,9 @@ def wrapped(text: str, indent: int, tail: str = "") -> list[str]:
     pad = " " * indent
     if indent + len(text) + len(tail) <= WIDTH:
         return [pad + text + tail]
+    if text.startswith("assert ") and text.endswith('"'):
+        condition, message = _split(text, ",")
+        return [f"{pad}{condition}, (", f"{pad}    {message}", f"{pad})"]
     start, end = _last_brackets(text)
     if start < 0:
         return [pad + text + tail]
