@@ -75,11 +75,12 @@ def difference(plan: Plan, script: str, function: str, world: World) -> str:
 
     space: dict[str, Any] = {"__name__": "exported"}
     exec(compile(script, "<script>", "exec"), space)
-    space |= externs
+    for name, function_of in externs.items():
+        space[f"{name}_2" if f"{name}_2" in space else name] = function_of
     if "make_groups" in space:
         space["make_groups"]()
     entry = space[function]
-    entry(dist.group.WORLD, **found, **arguments(plan, entry, space))
+    entry(dist.group.WORLD, *found.values(), **arguments(plan, entry, space))
     for name, tensor in right.items():
         same = tensor.contiguous().view(-1).view(torch.uint8)
         if not torch.equal(same, found[name].contiguous().view(-1).view(torch.uint8)):
