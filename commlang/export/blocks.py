@@ -12,7 +12,7 @@ from commlang.export.lines import Line, prune
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from commlang.export.comments import Comments
     from commlang.export.expressions import Writer
@@ -68,7 +68,7 @@ class Blocks:
             start = node.span.end
 
     @contextmanager
-    def _body(self) -> Iterator[list[Line]]:
+    def _body(self) -> Generator[list[Line]]:
         """Write to a body of its own, in a block of its own."""
         outside, self.lines = self.lines, []
         self.names.push()
@@ -82,26 +82,6 @@ class Blocks:
 
     def _statement(self, node: ast.Stmt) -> None:
         match node:
-            case ast.Let(_, target, value):
-                text = self.writer.text(value)
-                name = self.names.declare(target.id)
-                self.put(f"{name} = {text}", defines=name)
-            case ast.LetFunction():
-                self._function(node)
-            case ast.Temp():
-                self._temp(node)
-            case ast.Group(_, target, value):
-                members, label = self.writer.iterated(value), self._label(target.id)
-                name = self.names.declare(target.id)
-                made = self.helpers.use("subgroup")
-                if isinstance(value, ast.Comprehension) and value.brackets != "[]":
-                    members = f"[{members}]"
-                self.put(f"{name} = {made}(group, {label}, {members})", defines=name)
-            case ast.Mesh():
-                self._mesh(node)
-            case ast.Require(_, condition, message):
-                said = f", {quoted(message)}" if message else ""
-                self.put(f"assert {self.writer.text(condition)}{said}")
             case ast.For(_, targets, iterable, body):
                 self._for(targets, iterable, body)
             case ast.If():
@@ -117,14 +97,33 @@ class Blocks:
                 self._call(call, None)
             case ast.Transfer():
                 self._transfer(node, None)
-            case ast.Async(_, handle, operation):
-                if isinstance(operation, ast.Transfer):
-                    self._transfer(operation, handle)
-                else:
-                    self._call(operation.call, handle)
+            case ast.Async(_, handle, ast.Transfer() as transfer):
+                self._transfer(transfer, handle)
+            case ast.Async(_, handle, ast.CallStatement(_, call)):
+                self._call(call, handle)
             case ast.Wait(_, handle):
                 if self.parallel is None or self.parallel.phase == "wait":
                     self.put(self.handles.wait(handle, self.writer))
+            case _:
+                self._binding(node)
+
+    def _binding(self, node: ast.Stmt) -> None:
+        match node:
+            case ast.Let(_, target, value):
+                text = self.writer.text(value)
+                name = self.names.declare(target.id)
+                self.put(f"{name} = {text}", defines=name)
+            case ast.LetFunction():
+                self._function(node)
+            case ast.Temp():
+                self._temp(node)
+            case ast.Group():
+                self._group(node)
+            case ast.Mesh():
+                self._mesh(node)
+            case ast.Require(_, condition, message):
+                said = f", {quoted(message)}" if message else ""
+                self.put(f"assert {self.writer.text(condition)}{said}")
             case _:
                 raise refuse_unknown(self.writer, node)
 
@@ -168,6 +167,14 @@ class Blocks:
             text = f"torch.empty({shape}, dtype={dtype}, device={device})"
         name = self.names.declare(node.target.id)
         self.put(f"{name} = {text}", defines=name)
+
+    def _group(self, node: ast.Group) -> None:
+        members, label = self.writer.in_text(node.value), self._label(node.target.id)
+        if isinstance(node.value, ast.Comprehension):
+            members = self.writer.text(node.value)
+        name = self.names.declare(node.target.id)
+        made = self.helpers.use("subgroup")
+        self.put(f"{name} = {made}(group, {label}, {members})", defines=name)
 
     def _mesh(self, node: ast.Mesh) -> None:
         axes = [(axis.name, self.writer.text(axis.value)) for axis in node.axes]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from commlang.diagnostics import Diagnostic
+from commlang.diagnostics import Label
 from commlang.dtypes import DTYPES
 from commlang.errors import CommlangError
 from commlang.export.facts import CHUNKS, FRACTION, GROUP, INT, LIST, TENSOR
@@ -76,8 +76,10 @@ class Writer:
         return self.write(node).at(least)
 
     def refuse(self, node: ast.Node, what: str) -> CannotExport:
-        found = Diagnostic("CL104", what, span=node.span, source=self.module.source)
-        return CannotExport(found.render())
+        """The error that a node has no form in a script."""
+        label = Label(self.module.source, node.span)
+        gutter = len(str(self.module.source.position(node.span.start)[0]))
+        return CannotExport("\n".join([f"cannot export: {what}", *label.render(gutter)]))
 
     def write(self, node: ast.Expr) -> Text:
         """The text of an expression; an int where an int is wanted."""
@@ -168,12 +170,18 @@ class Writer:
             return self.text(node)
         if isinstance(inner, ast.Number):
             return repr(float(inner.value))
-        if isinstance(inner, ast.Binary) and inner.op == "/" and kinds == {FRACTION}:
-            if all(self.facts.of(part) == {INT} for part in (inner.left, inner.right)):
-                return f"{self.text(inner.left, PRODUCT)} / {self.text(inner.right, PRODUCT + 1)}"
+        if self._is_quotient(inner):
+            return f"{self.text(inner.left, PRODUCT)} / {self.text(inner.right, PRODUCT + 1)}"
         if INT in kinds:
             return f"{self.helpers.use('number')}({self.text(node)})"
         return f"float({self.text(node)})"
+
+    def _is_quotient(self, node: ast.Expr) -> TypeGuard[ast.Binary]:
+        """Whether a node divides ints, as Python's floats do with the least error."""
+        if not isinstance(node, ast.Binary) or node.op != "/":
+            return False
+        parts = (self.facts.of(part) for part in (node.left, node.right))
+        return self.facts.of(node) == {FRACTION} and all(kinds == {INT} for kinds in parts)
 
     # --------------------------------------------------------------- operators
 

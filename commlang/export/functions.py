@@ -57,9 +57,25 @@ def pattern_function(
         Line("world = dist.get_world_size(group)", defines="world"),
     ]
     lines = prune([*own, *bindings, *handles.declared(), *blocks.lines])
+    for param in signature.tensors:
+        dims = len(param.type.shape or ()) if param.type else 0
+        _unpack_shape(lines, signature.python[param.target.id], dims)
     name = functions[definition]
     heading = wrapped(f"def {name}({', '.join(['group', *head])}):", 0)
     return "\n".join([*heading, *_docstring(definition), *rendered(lines, 4)])
+
+
+def _unpack_shape(lines: list[Line], tensor: str, dims: int) -> None:
+    """Where all sizes of a tensor are read off it, do that in one line."""
+    reads = [f" = {tensor}.shape[{dim}]" for dim in range(dims)]
+    for start in range(len(lines) - dims + 1):
+        some = lines[start : start + dims]
+        if dims > 1 and all(
+            line.text.endswith(read) for line, read in zip(some, reads, strict=True)
+        ):
+            names = ", ".join(line.defines for line in some)
+            lines[start : start + dims] = [Line(f"{names} = {tensor}.shape")]
+            return
 
 
 def _first(body: tuple[ast.Stmt, ...]) -> int:

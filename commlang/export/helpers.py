@@ -145,6 +145,8 @@ def subgroup(group, name, members):
     "subgroup in groups": '''
 def subgroup(group, name, members):
     """The group that make_groups() made of these ranks of `group` under that name."""
+    if name in SUBGROUPS and not _made:
+        raise RuntimeError("call make_groups() first, on every rank")
     ranks = dist.get_process_group_ranks(group)
     made = _made.get((name, tuple(ranks[i] for i in members)))
     return Ranks(members, dist.get_rank(group), made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
 
 Groups = dict[str, list[tuple[int, ...]]]
-_OWN = frozenset(("WORLD", "SUBGROUPS", "TIMEOUT"))
+_OWN = ("WORLD", "SUBGROUPS", "TIMEOUT")
 
 
 def subgroups(program: Program, facts: Facts) -> Groups:
@@ -40,7 +41,9 @@ def subgroups(program: Program, facts: Facts) -> Groups:
     return found
 
 
-def header(program: Program, proofs: tuple[str, ...], command: str, externs: bool) -> str:
+def header(
+    program: Program, proofs: tuple[str, ...], command: str, *, externs: bool, groups: bool
+) -> str:
     """The docstring of the script: where it is from, what was proven, how to run it."""
     definition = program.definition
     source = Path(definition.module.source.path).name
@@ -59,6 +62,8 @@ def header(program: Program, proofs: tuple[str, ...], command: str, externs: boo
         "",
         f"SHA-256 of pattern and imports: {definition.module.digest()}",
     ]
+    if groups:
+        told += ["", "A program that imports the pattern calls make_groups() first, on every rank."]
     if externs:
         told += ["", "Fill in the functions that raise NotImplementedError first."]
     text = "\n".join(told).replace("\\", "\\\\").replace('"""', "'''")
@@ -73,7 +78,7 @@ class Constants:
         self.names = Names(frozenset())
         self.writer = Writer(self.names, facts, helpers, program.definition.module)
         self.python: dict[str, str] = {}
-        taken = set(_OWN)
+        taken: set[str] = set(_OWN)
         self.lines: list[Line] = []
         self.names.bind("world", "WORLD")
         for name, value in program.parameters.items():
@@ -133,7 +138,7 @@ def _subgroup_lines(groups: Groups) -> list[str]:
 
 
 def _members(members: tuple[int, ...]) -> str:
-    steps = {b - a for a, b in zip(members, members[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(members)}
     if len(members) > 4 and len(steps) == 1 and (step := steps.pop()) > 0:
         end = members[-1] + 1
         return f"range({members[0]}, {end}{f', {step}' if step > 1 else ''})"
@@ -189,8 +194,7 @@ def _main(
 def _made(program: Program, constants: Constants) -> list[str]:
     """The tensors that the pattern runs on, each with data of its own."""
     found: list[str] = []
-    tensors = [p for p in Signature(program.definition, frozenset()).tensors]
-    for number, param in enumerate(tensors):
+    for number, param in enumerate(Signature(program.definition, frozenset()).tensors):
         assert param.type is not None
         if param.target.id in program.shapes:
             dtype, sizes = program.shapes[param.target.id]

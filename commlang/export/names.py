@@ -4,54 +4,13 @@ from __future__ import annotations
 
 import keyword
 
-BUILTINS = frozenset(
-    [
-        "abs",
-        "all",
-        "any",
-        "dict",
-        "dist",
-        "enumerate",
-        "float",
-        "int",
-        "len",
-        "list",
-        "max",
-        "min",
-        "property",
-        "range",
-        "reversed",
-        "set",
-        "sorted",
-        "staticmethod",
-        "str",
-        "sum",
-        "super",
-        "threading",
-        "time",
-        "torch",
-        "tuple",
-        "zip",
-        "Fraction",
-        "argparse",
-        "os",
-    ]
-)
-LOCALS = frozenset(
-    [
-        "group",
-        "rank",
-        "world",
-        "messages",
-        "received",
-        "works",
-        "incoming",
-        "into",
-        "how",
-        "branch",
-        "main",
-    ]
-)
+_PYTHON = """
+abs all any dict dist enumerate float int len list max min range reversed set sorted sum super tuple
+zip threading time torch Fraction argparse os print property str type timedelta
+"""
+_OURS = "group rank world messages received works incoming into how branch main"
+RESERVED = frozenset((*_PYTHON.split(), *_OURS.split()))
+"""What a script means by itself: names of a pattern that are the same get a number."""
 
 
 class Names:

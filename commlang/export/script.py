@@ -13,7 +13,7 @@ from commlang.export.facts import CHUNKS, Facts, observe
 from commlang.export.functions import extern_function, pattern_function
 from commlang.export.helpers import NAMES, Helpers
 from commlang.export.main import Constants, header, main_function, subgroups
-from commlang.export.names import BUILTINS, LOCALS, free_name
+from commlang.export.names import RESERVED, free_name
 from commlang.program import Program
 from commlang.syntax import ast
 
@@ -49,7 +49,7 @@ class _Script:
         self.helpers = Helpers(grouped=bool(self.groups))
         if any(_slices_chunks(node, facts) for node in facts.kinds):
             self.helpers.use("Chunks")
-        taken: set[str] = set(BUILTINS | LOCALS | NAMES)
+        taken: set[str] = set(RESERVED | NAMES)
         entry = program.definition
         self.patterns = [entry, *(p for p in facts.patterns if p is not entry)]
         self.functions: dict[Definition, str] = {}
@@ -71,7 +71,7 @@ class _Script:
             *main,
         ]
         top = [
-            header(self.program, proofs, command, bool(externs)),
+            header(self.program, proofs, command, externs=bool(externs), groups=bool(self.groups)),
             _imports(self.helpers),
             constants.text(self.groups),
         ]

@@ -21,9 +21,10 @@ def wrapped(text: str, indent: int, tail: str = "") -> list[str]:
     head, rest = pad + text[: start + 1], pad + text[end:] + tail
     parts = _split(inside, ",")
     clauses = _clauses(inside)
-    if text[start] != "[" or len(parts) > 1 or len(clauses) > 1:
-        if len(inside) + indent + 4 <= WIDTH and not (text[start] in "[{" and len(parts) > 1):
-            return [head, f"{pad}    {inside}", rest]
+    listed = text[start] in "[{" and len(parts) > 1
+    lone = text[start] == "[" and len(parts) == len(clauses) == 1
+    if not listed and not lone and len(inside) + indent + 4 <= WIDTH:
+        return [head, f"{pad}    {inside}", rest]
     if len(clauses) > 1:
         broken = [line for clause in clauses for line in wrapped(clause, indent + 4)]
         return [head, *broken, rest]

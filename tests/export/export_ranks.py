@@ -1,6 +1,6 @@
 """Exported scripts on real gloo ranks, for test_on_gloo.py: one start for many patterns.
 
-    python export_ranks.py '{"world": 4, "cases": [{"text": …, "pattern": "ring", …}]}'
+    python export_ranks.py '{"world": 4, "cases": [{"plan": {…}, "script": …, "function": "ring"}]}'
 
 Runs each pattern by the Executor and by its script, on the same data and with the same functions
 for its externs. Prints a JSON list: for each case, what differs on which rank.
@@ -18,9 +18,7 @@ from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator
 from commlang.execute.launch import launch
 from commlang.execute.options import LaunchOptions
-from commlang.plan import Plan, make_plan
-from commlang.resolve.modules import load_module
-from commlang.source import Source
+from commlang.plan import Plan
 from commlang.syntax import ast
 from tests.execute.library_ranks import work_of
 
@@ -98,12 +96,10 @@ def arguments(plan: Plan, function: Callable[..., Any], space: dict[str, Any]) -
 
 
 def main(request: dict[str, Any]) -> int:
-    cases: list[Case] = []
-    for case in request["cases"]:
-        source = Source.read(case["file"]) if "file" in case else Source(case["text"], "random.cl")
-        definition = load_module(source).symbols[case["pattern"]]
-        plan = make_plan(definition, request["world"], case["values"])
-        cases.append((plan, case["script"], case["function"]))
+    cases: list[Case] = [
+        (Plan.from_json(json.dumps(case["plan"])), case["script"], case["function"])
+        for case in request["cases"]
+    ]
     try:
         options = LaunchOptions(nproc_per_node=request["world"])
         ranks = launch(work, (cases,), options, narrator=narrator(cases))
