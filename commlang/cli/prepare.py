@@ -55,18 +55,10 @@ def _program(
     given: dict[str, Any],
 ) -> Program:
     """Expand the pattern for its world, that of the ranks that are there if any."""
-    from commlang.expand.run import parameter_names
     from commlang.program import build
-    from commlang.verify import default_world, parse_settings, preset_values
+    from commlang.verify import default_world, preset_values
 
-    values = parse_settings(given["settings"])
-    known = parameter_names(definition.node)
-    for name in values:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
-            raise UsageError(
-                f"--set {name}: `{definition.node.name}` has no such parameter; {hint}"
-            )
+    values = parameter_settings(definition, given["settings"])
     world = info.world_size if info else None
     if options is not None and given["nproc_per_node"]:
         world = given["nproc_per_node"] * options.nodes
@@ -80,6 +72,22 @@ def _program(
             f"{world} ranks do not spread evenly over {options.nodes} nodes; give --nproc-per-node"
         )
     return build(definition, world, values, max_events=given["max_events"])
+
+
+def parameter_settings(definition: Definition, texts: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters that `--set` gives; raises UsageError for one that the pattern has not."""
+    from commlang.expand.run import parameter_names
+    from commlang.verify import parse_settings
+
+    values = parse_settings(texts)
+    known = parameter_names(definition.node)
+    for name in values:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+            raise UsageError(
+                f"--set {name}: `{definition.node.name}` has no such parameter; {hint}"
+            )
+    return values
 
 
 def _local_ranks(world: int, info: RankInfo | None, options: LaunchOptions | None) -> int | None:
