@@ -16,6 +16,7 @@ COMMANDS = {
     "fmt": ("commlang.cli.fmt", "Format pattern files."),
     "new": ("commlang.cli.new", "Start a pattern file."),
     "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
+    "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),
