@@ -1,4 +1,4 @@
-"""`auto:TABLE` in the place of a pattern: which one a table of `commlang tune` chooses for a run."""
+"""`auto:TABLE` in the place of a pattern: which one a table chooses for a run."""
 
 from __future__ import annotations
 

@@ -100,9 +100,9 @@ def _race(
 
 def _hopeful(seconds: Sequence[Sequence[float]], world: World) -> list[int]:
     """The first, and all that are not far slower than the fastest so far; ranks agree on it."""
-    slowest = torch.tensor(seconds, device=world.device)
+    slowest: Any = torch.tensor(seconds, device=world.device)
     _dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-    medians: list[float] = slowest.median(dim=1).values.tolist()  # pyright: ignore[reportUnknownMemberType]
+    medians: list[float] = slowest.median(dim=1).values.tolist()
     return [at for at, m in enumerate(medians) if at == 0 or m <= HOPELESS * min(medians)]
 
 
