@@ -148,13 +148,15 @@ def _entered(name: str) -> str:
 
 
 def _races(names: Sequence[str], world: int, given: dict[str, Any], *, quiet: bool) -> list[Race]:
+    from commlang.cli.prepare import target_of
     from commlang.dtypes import DTYPES
     from commlang.tuning.races import races
 
     if given["datatype"] not in DTYPES:
         raise UsageError(f"-d {given['datatype']}: there is no such dtype")
+    target = target_of(_settings(given), world)
     found, refused = races(
-        given["collective"], names, world, given["sizes"], given["datatype"], given["backend"]
+        given["collective"], names, world, given["sizes"], given["datatype"], target
     )
     if not quiet:
         for name, why in refused.items():

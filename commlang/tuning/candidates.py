@@ -15,6 +15,7 @@ from commlang.source import Source
 from commlang.syntax import ast
 from commlang.syntax.walk import same
 from commlang.verify import choose_pattern, find_pattern
+from commlang.verify.locate import STDIN
 
 if TYPE_CHECKING:
     from commlang.program import Program
@@ -49,6 +50,8 @@ def candidates(collective: str) -> list[str]:
 
 def candidate(name: str, collective: str) -> Definition:
     """The pattern of that name; raises UsageError if it does not do the same as the collective."""
+    if name == STDIN:
+        raise UsageError("a table names patterns, so put the one of standard input into a file")
     wanted, definition = reference(collective), find_pattern(name)
     why = difference(definition, wanted)
     if why is not None:

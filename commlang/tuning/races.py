@@ -11,13 +11,14 @@ from commlang.expand.run import parameter_names
 from commlang.plan import Plan, make_plan
 from commlang.program import build
 from commlang.records import record
-from commlang.transports import Backend, NcclInit, Target
 from commlang.tuning.candidates import candidate, candidates, largest_tensor, reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from commlang.diagnostics import Diagnostic
     from commlang.resolve.modules import Definition
+    from commlang.transports import Target
 
 SIZE = "n"
 """The parameter that says how large the tensors are."""
@@ -38,13 +39,14 @@ def races(
     world: int,
     sizes: Sequence[int],
     dtype: str,
-    backend: str,
+    target: Target,
 ) -> tuple[list[Race], dict[str, str]]:
     """A race for each size, and the patterns that take no part, with the reason.
 
     Without `names` all of the library's take part. `sizes` are in bytes and met as nearly as n can
     be a multiple of the world; those that come to the same n are one. Raises UsageError for a
-    collective without a size, or a pattern that does not do the same.
+    collective without a size, or a pattern that does not do the same, and PatternError if the
+    backend's own cannot run on the target.
     """
     own = reference(collective)
     if not {SIZE, "dtype"} <= set(parameter_names(own.node)):
@@ -52,14 +54,18 @@ def races(
     found = {name: candidate(name, collective) for name in names or candidates(collective)}
     if not found:
         raise UsageError(f"no other pattern of the library does what `{collective}` does")
+    least = {SIZE: world, "dtype": dtype}
+    faults = _faults(own, world, least, target)
+    if faults:
+        raise PatternError(faults)
     refused: dict[str, str] = {}
     for name, definition in list(found.items()):
-        why = _refusal(definition, world, {SIZE: world, "dtype": dtype}, backend)
-        if why is not None:
-            refused[name] = why
+        faults = _faults(definition, world, least, target)
+        if faults:
+            refused[name] = faults[0].message
             del found[name]
     everyone = {collective: own, **found}
-    per = _bytes(own, world, {SIZE: world, "dtype": dtype}) / world
+    per = _bytes(own, world, least) / world
     numbers = dict.fromkeys(max(int(size / per) // world, 1) * world for size in sizes)
     return [_race(everyone, world, {SIZE: n, "dtype": dtype}) for n in numbers], refused
 
@@ -76,14 +82,12 @@ def _bytes(definition: Definition, world: int, values: dict[str, Any]) -> int:
     return largest[1]
 
 
-def _refusal(
-    definition: Definition, world: int, values: dict[str, Any], backend: str
-) -> str | None:
-    """Why a pattern cannot run there, in a line, or None."""
-    name = "mpi" if "mpi" in backend else backend
-    target = Target(Backend(name) if name in list(Backend) else None, NcclInit.EAGER)
+def _faults(
+    definition: Definition, world: int, values: dict[str, Any], target: Target
+) -> list[Diagnostic]:
+    """Why a pattern should not run there."""
     try:
         found = check_program(build(definition, world, values), target)
     except PatternError as error:
-        found = list(error.diagnostics)
-    return next((d.message for d in found if d.severity is not Severity.ADVICE), None)
+        return list(error.diagnostics)
+    return [d for d in found if d.severity is not Severity.ADVICE]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from commlang.errors import UsageError
+from commlang.errors import PatternError, UsageError
 from commlang.resolve.modules import load_module
 from commlang.source import Source
+from commlang.transports import Backend, Target
 from commlang.tuning.candidates import candidate, candidates, difference, reference
 from commlang.tuning.races import races
+
+GLOO = Target(Backend.GLOO, device="cpu")
 
 HEAD = "pattern f(x: dtype[n], n = 8, op = sum, dtype = float32):\n"
 ENSURE = "    ensure x == op(old(x) @ r for r in ranks)\n"
@@ -69,8 +72,13 @@ def test_a_pattern_that_does_something_else_is_refused() -> None:
     )
 
 
+def test_standard_input_has_no_name_for_a_table() -> None:
+    with pytest.raises(UsageError, match="put the one of standard input into a file"):
+        candidate("-", "all_reduce")
+
+
 def test_races_are_as_long_as_asked_for_as_the_world_allows() -> None:
-    found, refused = races("all_reduce", [], 3, [1, 100, 110, 4096], "float64", "gloo")
+    found, refused = races("all_reduce", [], 3, [1, 100, 110, 4096], "float64", GLOO)
     assert [race.bytes for race in found] == [24, 96, 4080]
     assert {race.world for race in found} == {3}
     assert next(iter(found[0].plans)) == "all_reduce"
@@ -78,3 +86,8 @@ def test_races_are_as_long_as_asked_for_as_the_world_allows() -> None:
     assert set(refused) >= {"recursive_doubling_all_reduce", "hierarchical_all_reduce"}
     assert "the ranks must fill whole nodes" in refused["hierarchical_all_reduce"]
     assert not set(refused) & set(found[0].plans)
+
+
+def test_what_the_backend_cannot_do_itself_is_not_tuned() -> None:
+    with pytest.raises(PatternError, match="float8_e4m3fn"):
+        races("all_reduce", [], 2, [64], "float8_e4m3fn", GLOO)
