@@ -103,7 +103,7 @@ MUTANTS = [
     ("point_to_point/binomial_reduce", 6, "op=op\n", "op=max\n"),
     ("collectives/all_reduce", 4, "op=op)", "op=avg)"),
     ("collectives/broadcast", 4, "src=root", "src=(root + 1) % world"),
-    ("collectives/reduce_scatter", 3, "x.chunks(world), op=sum", "x.chunks(world), op=max"),
+    ("collectives/reduce_scatter", 3, "x.chunks(world), op=op", "x.chunks(world), op=max"),
     (
         "collectives/all_gather_into_tensor",
         3,
