@@ -45,6 +45,9 @@ class TensorLike(Protocol):
 Tensors = Mapping[str, TensorLike | tuple[str, tuple[int, ...]]]
 """Tensors that the caller brings, or their dtype names and shapes, by parameter."""
 
+AUTO = "auto:"
+"""What comes before the name of a table, where the name of a pattern is asked for."""
+
 _Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
 
@@ -169,10 +172,14 @@ class Pattern:
 def load(path: str | Path, pattern: str | None = None) -> Pattern:
     """Load a pattern file, or a pattern of the shipped library by name.
 
-    `pattern` says which one of the file, and so does `FILE:PATTERN`. Raises UsageError if the file
-    cannot be read or leaves open which pattern is meant, and PatternError if it does not parse or
-    an import fails.
+    `pattern` says which one of the file, and so does `FILE:PATTERN`; `auto:FILE` is `auto` of a
+    table. Raises UsageError if the file cannot be read or leaves open which pattern is meant, and
+    PatternError if it does not parse or an import fails.
     """
+    if isinstance(path, str) and path.startswith(AUTO):
+        from commlang.automatic import auto
+
+        return auto(path.removeprefix(AUTO))
     file, name = (str(path), None) if isinstance(path, Path) else split_target(path)
     return Pattern(choose_pattern(load_module(locate_source(file)), pattern or name))
 

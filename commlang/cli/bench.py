@@ -195,16 +195,12 @@ def _values(pattern: Pattern, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _largest(plan: Plan) -> tuple[str, int, int]:
-    """The largest tensor of any rank: its dtype, its bytes and its elements."""
-    import numpy as np
+    from commlang.tuning.candidates import largest_tensor
 
-    sizes = [
-        (view.dtype.name, view.dtype.itemsize * int(np.max(view.numel)), int(np.max(view.numel)))
-        for view in plan.program().tensors.values()
-    ]
-    if not sizes:
+    found = largest_tensor(plan.program())
+    if found is None:
         raise UsageError(f"`{plan.pattern}` has no tensors to measure")
-    return max(sizes, key=lambda entry: entry[1])
+    return found
 
 
 def _row(job: Job, found: Bench, at: int, given: dict[str, Any]) -> Row:

@@ -17,6 +17,7 @@ COMMANDS = {
     "new": ("commlang.cli.new", "Start a pattern file."),
     "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
     "export": ("commlang.cli.export", "Write a pattern as a Python script that needs torch only."),
+    "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from commlang.cli.auto import auto_of, chosen
 from commlang.cli.guard import say
 from commlang.diagnostics import did_you_mean
 from commlang.errors import UsageError
@@ -27,12 +28,15 @@ def prepared(
     """Everything that is decided before a rank starts, or joins the others."""
     from commlang.verify import find_pattern
 
-    definition = find_pattern(file)
+    auto = auto_of(file)
+    definition = auto.definition if auto else find_pattern(file)
     settings = _settings(given, definition)
     program = _program(definition, info, options, given)
     local = _local_ranks(program.world, info, options)
-    target = target_of(settings, local)
-    sure = _check(program, target, given["allow_hazards"], quiet=bool(info and info.rank))
+    target, quiet = target_of(settings, local), bool(info and info.rank)
+    if auto:
+        program = chosen(auto, program, target, given, quiet=quiet)
+    sure = _check(program, target, given["allow_hazards"], quiet=quiet)
     # Its pydantic would cost a refused pattern a fifth of the time.
     from commlang.plan import plan_of, proofs_of
     from commlang.schedule import schedule

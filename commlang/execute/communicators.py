@@ -144,6 +144,13 @@ def backend_of(group: dist.ProcessGroup, device: torch.device) -> str:
     return known[device.type]
 
 
+def backend_here() -> str | None:
+    """The backend of the default group for the device that it would use; None without a group."""
+    if not dist.is_initialized() or dist.group.WORLD is None:
+        return None
+    return backend_of(dist.group.WORLD, device_of(dist.group.WORLD))
+
+
 def device_of(group: dist.ProcessGroup) -> torch.device:
     """The device to use if nobody says: CUDA where the group has NCCL for it, else the CPU."""
     known = _backends(group)

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 import commlang
 from commlang.errors import CommlangError
 from tests.execute.executor_work import joined, said
+from tests.tuning.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +80,30 @@ def ddp(rank: int, size: int, path: Path) -> list[Any]:
                 ]
                 found.append((far, seen))
     return found
+
+
+def ddp_auto(rank: int, size: int, path: Path) -> tuple[list[float], set[str]]:
+    """How far the gradients are from DDP's own if a table chooses; and what it chose."""
+    chosen: set[str] = set()
+    with joined(rank, size, path):
+        plain = trained(_ddp(Mixed()), rank)
+        auto = commlang.auto(table())
+        plan = auto.plan
+
+        def noted(*args: Any, **given: Any) -> Any:
+            found = plan(*args, **given)
+            chosen.add(found.pattern)
+            return found
+
+        auto.plan = noted
+        with commlang.ddp_hook(auto) as hook:
+            model = _ddp(Mixed())
+            model.register_comm_hook(None, hook)
+            mine = trained(model, rank)
+    return [
+        max((a - b).abs().max().item() for a, b in zip(one, other, strict=True))
+        for one, other in zip(plain, mine, strict=True)
+    ], chosen
 
 
 def _ddp(model: nn.Module) -> Any:

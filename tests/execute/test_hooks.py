@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.execute import hooks_work as work
 
 ROUNDING = 1e-5
@@ -19,6 +21,13 @@ def test_ddp_learns_the_same_with_a_pattern_for_its_buckets(ranks: Any) -> None:
         sizes = [{n for at, n in seen if at == index} for index in range(3)]
         assert all(sizes), "several buckets"
         assert any(len(known) > 1 for known in sizes), "rebuilt with another size"
+
+
+@pytest.mark.slow
+def test_ddp_learns_the_same_with_whatever_a_table_chooses(ranks: Any) -> None:
+    for far, chosen in ranks(work.ddp_auto, 4):
+        assert max(far) < ROUNDING
+        assert chosen == {"star_all_reduce"}
 
 
 def test_ddp_hooks_refuse_what_they_cannot_run(ranks: Any) -> None:
