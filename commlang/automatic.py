@@ -80,11 +80,19 @@ class Auto(Pattern):
         preset: str | None = None,
         tensors: Tensors | None = None,
         max_events: int = MAX_EVENTS,
-        schedule: Schedule = "program",
+        schedule: Schedule = "overlap",
+        backend: str | None = None,
+        nccl_init: str = "lazy",
         **values: Any,
     ) -> Plan:
         """A plan of the pattern that is chosen; raises what `Pattern.plan` does."""
-        more: Any = {"tensors": tensors, "max_events": max_events, "schedule": schedule}
+        more: Any = {
+            "tensors": tensors,
+            "max_events": max_events,
+            "schedule": schedule,
+            "backend": backend,
+            "nccl_init": nccl_init,
+        }
         own = super().plan(world, preset=preset, **more, **values)
         for definition in self._chosen(own.program()):
             try:
