@@ -73,7 +73,7 @@ def test_a_table_is_measured(cli: Cli, folder: Path) -> None:
         assert all(0 < t.p10 <= t.p50 <= t.p90 for t in row.times.values())
     result = cli("run", "auto:tuned.json", "--dry-run", "-v", "--nproc-per-node", "4")
     assert result.code == 0
-    assert result.err == "auto: `all_reduce` itself: 4 ranks were not measured, but 2, 3\n"
+    assert result.err.startswith("auto: `all_reduce` itself: 4 ranks were not measured, but 2, 3\n")
 
 
 @pytest.mark.slow
