@@ -16,6 +16,7 @@ COMMANDS = {
     "fmt": ("commlang.cli.fmt", "Format pattern files."),
     "new": ("commlang.cli.new", "Start a pattern file."),
     "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
+    "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),
