@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commlang.errors import UsageError
-from commlang.explain.findings import Finding, finding_of, no_dump
+from commlang.explain.findings import Finding, finding_of, no_dump, unfinished
 from commlang.explain.groups import group_findings
 from commlang.explain.job import Job
 from commlang.explain.messages import message_problems
@@ -48,15 +48,14 @@ def explain(
     job = Job(dumps, world)
     if expand is None:
         return explain_job(job, Speaker(job))
-    from commlang.explain.pattern import PatternSpeaker, labelled
+    from commlang.explain.numbers import group_numbers
+    from commlang.explain.pattern import PatternSpeaker
 
     program = expand(job.world)
-    labels = labelled(program)
-    job = Job(dumps, program.world, labels)
-    learned = PatternSpeaker(job, program).learned()
-    if learned:
-        job = Job(dumps, program.world, labels, learned)
-    return explain_job(job, PatternSpeaker(job, program))
+    numbers = group_numbers(Job(dumps, program.world), program)
+    members = {key: program.groups.entries[n].members for key, n in numbers.items()}
+    job = Job(dumps, program.world, members)
+    return explain_job(job, PatternSpeaker(job, program, numbers))
 
 
 def explain_job(job: Job, speaker: Speaker) -> Explanation:
@@ -75,6 +74,8 @@ def explain_job(job: Job, speaker: Speaker) -> Explanation:
         problems = [p for key in job.groups for p in problems_of(job, key)]
         problems += message_problems(job)
         findings += [finding_of(root, speaker) for root in find_roots(problems)]
+    if not findings and speaker.inside():
+        findings.append(unfinished(speaker.inside(), speaker))
     if not findings and job.missing:
         findings.append(no_dump(job.missing))
     return Explanation(
@@ -84,7 +85,7 @@ def explain_job(job: Job, speaker: Speaker) -> Explanation:
         operations,
         len(job.groups),
         tuple(findings),
-        tuple(_notes(job, findings)),
+        (*_notes(job, findings), *_astray(speaker, findings)),
     )
 
 
@@ -107,3 +108,17 @@ def _notes(job: Job, findings: Sequence[Finding]) -> list[str]:
             f"{ranks_text(lost)}: older operations are not in the dump, so nothing is said of them"
         )
     return notes
+
+
+def _astray(speaker: Speaker, findings: Sequence[Finding]) -> list[str]:
+    """Ranks that did something else than the pattern says, unless that is what was found."""
+    if any(finding.kind == "mismatch" for finding in findings):
+        return []
+    lines: dict[str, list[int]] = {}
+    for rank in speaker.job.dumps:
+        found = speaker.astray(rank)
+        if found:
+            entry, expected = found
+            told = f"issued {Speaker.entry(speaker, entry)} where the pattern has {expected}"
+            lines.setdefault(told, []).append(rank)
+    return [f"{ranks_text(r)} {told}; is it the one that ran?" for told, r in lines.items()]

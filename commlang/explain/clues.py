@@ -8,6 +8,8 @@ from commlang.explain.agree import odd_ones, same_call
 from commlang.explain.words import Speaker, placed, ranks_text, verb
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from commlang.explain.dump import Entry
     from commlang.explain.problems import Problem
 
@@ -69,7 +71,9 @@ def order_clues(problem: Problem, speaker: Speaker) -> list[str]:
     return lines
 
 
-def _clue(now: dict[int, Entry], following: dict[int, Entry], one: int, other: int) -> str | None:
+def _clue(
+    now: Mapping[int, Entry], following: Mapping[int, Entry], one: int, other: int
+) -> str | None:
     later_one, later_other = following.get(one), following.get(other)
     skipped = later_one is not None and same_call(later_one, now[other])
     extra = later_other is not None and same_call(later_other, now[one])

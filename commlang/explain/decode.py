@@ -3,8 +3,8 @@
 https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorderDetail.hpp
 
 gloo's dumps differ from NCCL's. They list the ranks of one group, that was made last, and not its
-name. They record no send and no recv, which only `op_id` counts. Every state in them is "scheduled", and `retired` alone says that an operation
-has ended, be it well or with an error.
+name. They record no send and no recv, which only `op_id` counts. Every state in them is
+"scheduled", and `retired` alone says that an operation has ended, be it well or with an error.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from commlang.explain.dump import Dump, Entry, Frame, Group, GroupKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-T = TypeVar("T")
 
 MOST_ENTRIES = 200_000
 _MOST_TENSORS = 10_000
@@ -38,22 +36,22 @@ def decode(data: Any, rank: int, path: str) -> Dump:
 
     A dump says nothing of its rank but, with NCCL, which ranks are in its groups.
     """
-    top = _typed(data, dict, "it")
+    top = _dict(data, "it")
     version = _text(top.get("version", ""), "version")
-    raw = _typed(top.get("entries", []), list, "entries")
+    raw = _list(top.get("entries", []), "entries")
     if "version" not in top or len(raw) > MOST_ENTRIES:
         reason = "it has no version" if "version" not in top else "it has too many entries"
         raise Malformed(reason)
-    config = _ranks(_typed(top.get("pg_config", {}), dict, "pg_config"))
+    config = _ranks(_dict(top.get("pg_config", {}), "pg_config"))
     frames: dict[int, Frame] = {}
-    raw = sorted((_typed(e, dict, "an entry") for e in raw), key=_order)
+    raw = sorted((_dict(e, "an entry") for e in raw), key=_order)
     found = [_entry(e, rank, config, frames) for e in raw]
     entries = _ended_together(found)
     gaps = any(b.order - a.order > 1 for a, b in pairwise(found))
     lost = gaps or (bool(entries) and entries[0].order > 0)
-    status = _typed(top.get("pg_status", {}), dict, "pg_status")
+    status = _dict(top.get("pg_status", {}), "pg_status")
     groups = _groups(raw, found, config, status)
-    own = _typed(top.get("commlang", {}), dict, "commlang")
+    own = _dict(top.get("commlang", {}), "commlang")
     position = _text(own.get("position", ""), "position")
     nameless = config.get("", ("", None))[1] or ()
     return Dump(rank, path, version, tuple(entries), groups, nameless, lost, position)
@@ -67,13 +65,13 @@ def _ranks(config: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...] | 
     """Per group's name its description and its ranks, None if they are not listed."""
     found: dict[str, tuple[str, tuple[int, ...] | None]] = {}
     for name, raw in config.items():
-        group = _typed(raw, dict, "a group of pg_config")
+        group = _dict(raw, "a group of pg_config")
         text = group.get("ranks", "[]")
         try:
             listed: Any = json.loads(text) if isinstance(text, str) else text
         except ValueError:
             raise Malformed("the ranks of a group are no list") from None
-        ranks = tuple(_whole(r, "a group's rank") for r in _typed(listed, list, "ranks"))
+        ranks = tuple(_whole(r, "a group's rank") for r in _list(listed, "ranks"))
         found[name] = (_text(group.get("desc", ""), "desc"), ranks or None)
     return found
 
@@ -167,7 +165,7 @@ def _groups(
     for data, entry in zip(raw, entries, strict=True):
         key = entry.group
         if key not in found or found[key].last < 0:
-            number = _typed(status.get(str(data.get("pg_id")), {}), dict, "a group of pg_status")
+            number = _dict(status.get(str(data.get("pg_id")), {}), "a group of pg_status")
             last = int(_text(str(number.get("last_enqueued_collective", -1)), "a number") or -1)
             found[key] = Group(key, _group_of(data)[1], last)
     return found
@@ -184,10 +182,10 @@ def _group_of(raw: dict[str, Any]) -> tuple[str, str]:
 def _frames(raw: Any, known: dict[int, Frame]) -> tuple[Frame, ...]:
     """Frames are shared in the data, and so they are here; those objects live as long as this."""
     found: list[Frame] = []
-    for data in _typed(raw, list, "frames")[:_MOST_FRAMES]:
+    for data in _list(raw, "frames")[:_MOST_FRAMES]:
         frame = known.get(id(data))
         if frame is None:
-            fields = _typed(data, dict, "a frame")
+            fields = _dict(data, "a frame")
             line = _whole(fields.get("line", 0), "line")
             texts = (_text(fields.get(key, ""), key) for key in ("filename", "name"))
             path, function = texts
@@ -197,18 +195,24 @@ def _frames(raw: Any, known: dict[int, Frame]) -> tuple[Frame, ...]:
 
 
 def _sizes(raw: Any) -> tuple[tuple[int, ...], ...]:
-    listed = _typed(raw, list, "sizes")[:_MOST_TENSORS]
-    return tuple(tuple(_whole(n, "a size") for n in _typed(s, list, "a size")[:64]) for s in listed)
+    listed = _list(raw, "sizes")[:_MOST_TENSORS]
+    return tuple(tuple(_whole(n, "a size") for n in _list(s, "a size")[:64]) for s in listed)
 
 
 def _texts(raw: Any) -> tuple[str, ...]:
-    return tuple(_text(t, "a dtype") for t in _typed(raw or [], list, "dtypes")[:_MOST_TENSORS])
+    return tuple(_text(t, "a dtype") for t in _list(raw or [], "dtypes")[:_MOST_TENSORS])
 
 
-def _typed(value: Any, kind: type[T], name: str) -> T:
-    if not isinstance(value, kind):
-        raise Malformed(f"{name} is no {kind.__name__}")
-    return value
+def _dict(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Malformed(f"{name} is no dict")
+    return cast("dict[str, Any]", value)
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Malformed(f"{name} is no list")
+    return cast("list[Any]", value)
 
 
 def _text(value: Any, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commlang.explain.clues import order_clues, others_text, waiting_lines
@@ -41,7 +42,7 @@ def finding_of(root: Root, speaker: Speaker) -> Finding:
         case "cycle":
             headline, evidence = _cycle(root, speaker)
         case "mismatch":
-            headline, evidence = _mismatch(root, problem, speaker)
+            root, headline, evidence = _mismatch(root, problem, speaker)
         case "stuck":
             headline, evidence = _stuck(problem, speaker)
         case "stale":
@@ -52,7 +53,7 @@ def finding_of(root: Root, speaker: Speaker) -> Finding:
     if not root.ranks:
         own = tuple(p for p in root.problems if not p.absent and not p.unknown)
     later = [p for p in root.problems if p not in own]
-    evidence = [*evidence, *(f"so {line}" for p in later for line in _consequence(p, speaker))]
+    evidence = [*evidence, *(f"so {_consequence(p, speaker)}" for p in later)]
     waiting = tuple(sorted({*root.waiting, *(problem.waiting if root.kind == STUCK else ())}))
     return Finding(root.kind, headline, root.ranks, waiting, tuple(evidence))
 
@@ -84,11 +85,11 @@ def _missing(root: Root, problem: Problem, speaker: Speaker) -> tuple[str, list[
 def _unlisted(root: Root, speaker: Speaker) -> tuple[str, list[str]]:
     """Calls on groups of which only those that wait are known."""
     own = [p for p in root.problems if not p.absent and not p.unknown]
-    lines = [line for p in own for line in _consequence(p, speaker)]
+    lines = [_consequence(p, speaker) for p in own]
     hint = "gloo's dumps do not list the ranks of a group; with the pattern they are known"
     if len(own) == 1:
-        line, *_ = lines
-        return f"{line.partition(' at ')[0]} for ranks that the dumps do not name", [*lines, hint]
+        headline = f"{_waits_in(own[0], speaker)} for ranks that the dumps do not name"
+        return headline, [*waiting_lines(own[0], speaker), hint]
     waiting = {rank for p in own for rank in p.waiting}
     headline = (
         f"{ranks_text(waiting)} wait in different groups, for one another if they are in each "
@@ -114,56 +115,92 @@ def _idle(rank: int, speaker: Speaker) -> list[str]:
         return [f"rank {rank} stood at {dump.position}"]
     last = speaker.job.last_of(rank)
     if last is None:
-        return [f"rank {rank} has issued nothing at all"]
-    lines = [f"rank {rank} last issued {speaker.entry(last)}, which is over,{placed(last)}"]
+        return [f"rank {rank} has issued nothing that was recorded", *_elsewhere(rank, speaker)]
+    lines = [f"rank {rank} last issued {speaker.entry(last)}, which is over{placed(last)}"]
     following = speaker.next_of(rank)
     if following:
         lines.append(f"rank {rank} has next in the pattern: {', then '.join(following)}")
+    return [*lines, *_elsewhere(rank, speaker)]
+
+
+def _elsewhere(rank: int, speaker: Speaker) -> list[str]:
+    """Where a rank can be that waits in no recorded call."""
+    known = speaker.messages_of(rank)
     where = "is in work of its own, or gone"
-    if not speaker.job.records_messages:
-        where += ", or in a send or recv, which gloo's dumps do not have"
-    return [lines[0].rstrip(","), *lines[1:], f"rank {rank} waits in no recorded call: it {where}"]
+    if not speaker.job.records_messages and (known is None or known):
+        where = "is in a send or recv, which gloo's dumps do not have, or in work of its own"
+    return [f"rank {rank} waits in no recorded call: it {where}", *(known or ())]
 
 
-def _mismatch(root: Root, problem: Problem, speaker: Speaker) -> tuple[str, list[str]]:
+def _mismatch(root: Root, problem: Problem, speaker: Speaker) -> tuple[Root, str, list[str]]:
     values = problem.values or {}
+    evidence = waiting_lines(problem, speaker, said=True)
+    astray = [r for r in values if (a := speaker.astray(r)) and a[0] is problem.calls[r]]
+    if astray and len(astray) < len(values):
+        root = replace(root, ranks=tuple(astray))
+        return root, _against_pattern(problem, astray, speaker), evidence
     odd = root.ranks if len(root.ranks) < len(values) else ()
-    turn = speaker.turn(problem)
     sides: dict[str, list[int]] = {}
     for rank, value in values.items():
         sides.setdefault(value, []).append(rank)
-    said = "called" if problem.differ == "operation" else "gave"
-    if problem.differ == "root":
-        said = "took part"
-    name = "" if problem.differ == "operation" else f" to {problem.call.name}"
-    if problem.differ == "root" or problem.call.is_message:
-        name = f" in {problem.call.name}" if problem.differ == "root" else ""
-    parts = [(ranks, f"{ranks_text(ranks)} {said} {value}") for value, ranks in sides.items()]
-    first = [text for ranks, text in parts if set(ranks) <= set(odd)]
-    rest = [text for ranks, text in parts if not set(ranks) <= set(odd)]
-    if first:
-        headline = f"{', '.join(first)}{name} where {', '.join(rest)} ({turn})"
+    did, to = _WORDS.get(problem.differ, _WORDS["size"])
+    to = to.format(problem.call.name)
+    parts = {told: ranks for told, ranks in sides.items() if not set(ranks) <= set(odd)}
+    rest = ", ".join(f"{ranks_text(ranks)} {did} {told}" for told, ranks in parts.items())
+    turn = speaker.turn(problem)
+    if not odd:
+        headline = f"{rest}{to} ({turn}), and the dumps do not tell which is meant"
     else:
-        headline = f"{', and '.join(rest)}{name} ({turn}); which is wrong, the dumps do not tell"
-    evidence = waiting_lines(problem, speaker, said=True)
-    return headline, [*evidence, *order_clues(problem, speaker)]
+        first = ", ".join(
+            f"{ranks_text(ranks)} {did} {told}"
+            for told, ranks in sides.items()
+            if told not in parts
+        )
+        headline = f"{first}{to} where {rest} ({turn})"
+    return root, headline, [*evidence, *order_clues(problem, speaker)]
+
+
+_WORDS = {
+    "operation": ("called", ""),
+    "root": ("took part", " in {}"),
+    "size": ("gave", " to {}"),
+    "data": ("had", " in a message"),
+}
+"""What ranks did that differ in something, and in what."""
+
+
+def _against_pattern(problem: Problem, astray: list[int], speaker: Speaker) -> str:
+    """Calls that differ where the pattern tells which of them is meant."""
+    sides: dict[tuple[str, str], list[int]] = {}
+    for rank in astray:
+        found = speaker.astray(rank)
+        if found:
+            sides.setdefault((found[0].call, found[1]), []).append(rank)
+    told = [
+        f"{ranks_text(ranks)} called {call} where the pattern has {expected}"
+        for (call, expected), ranks in sides.items()
+    ]
+    return f"{', '.join(told)} ({speaker.turn(problem)})"
 
 
 def _cycle(root: Root, speaker: Speaker) -> tuple[str, list[str]]:
     headline = f"{ranks_text(root.ranks)} wait for one another, each in another call"
-    evidence = [line for p in root.problems for line in _consequence(p, speaker)]
+    evidence = [_consequence(p, speaker) for p in root.problems]
     return headline, [
         *evidence,
         "ranks issue what they share in different orders; give all of them one order",
     ]
 
 
-def _consequence(problem: Problem, speaker: Speaker) -> list[str]:
+def _consequence(problem: Problem, speaker: Speaker) -> str:
+    return _waits_in(problem, speaker) + placed(problem.call)
+
+
+def _waits_in(problem: Problem, speaker: Speaker) -> str:
     missed = problem.absent or problem.unknown
     whom = f" for {ranks_text(missed)}" if missed else ""
     waits = verb(problem.waiting, "waits", "wait")
-    line = f"{ranks_text(problem.waiting)} {waits}{whom} in {speaker.call(problem)}"
-    return [line + placed(problem.call)]
+    return f"{ranks_text(problem.waiting)} {waits}{whom} in {speaker.call(problem)}"
 
 
 def _stuck(problem: Problem, speaker: Speaker) -> tuple[str, list[str]]:
@@ -186,6 +223,13 @@ def _stale(problem: Problem, speaker: Speaker) -> tuple[str, list[str]]:
         f"{verb(problem.absent, 'dump', 'dumps')} of {ranks_text(problem.absent)} it is not issued"
     )
     return headline, ["take the dumps of all ranks again, at one moment"]
+
+
+def unfinished(inside: Sequence[int], speaker: Speaker) -> Finding:
+    """Ranks that are in the middle of the pattern, where nothing that was recorded waits."""
+    headline = f"no recorded call waits, but {ranks_text(inside)} did not come to the pattern's end"
+    evidence = [line for rank in inside[:8] for line in _idle(rank, speaker)]
+    return Finding("unfinished", headline, tuple(inside), (), tuple(evidence))
 
 
 def no_dump(missing: Sequence[int]) -> Finding:

@@ -17,24 +17,23 @@ class Job:
     """All dumps of a job.
 
     `world` is the number of ranks; without it, it is what the dumps list, or one more than the
-    highest rank. `labelled` gives the ranks of groups that an Executor made, by their labels, and
-    `learned` those of groups that are known otherwise.
+    highest rank. `learned` gives the ranks of groups that the dumps do not list.
     """
 
     def __init__(
         self,
         dumps: Mapping[int, Dump],
         world: int | None = None,
-        labelled: Mapping[str, tuple[int, ...]] | None = None,
         learned: Mapping[GroupKey, tuple[int, ...]] | None = None,
     ) -> None:
         self.dumps = dumps
-        self._labelled = labelled or {}
         self._learned = learned or {}
         listed = [r for d in dumps.values() for key in d.groups for r in key.ranks or ()]
-        self.world_is_known = world is not None or bool(listed)
         hinted = [rank for dump in dumps.values() for rank in dump.nameless]
         self.world = world or max([*listed, *hinted, *dumps]) + 1
+        everyone = tuple(range(self.world))
+        sure = all(dump.nameless == everyone for dump in dumps.values())
+        self.world_is_known = world is not None or bool(listed) or sure
 
     @cached_property
     def calls(self) -> dict[GroupKey, dict[int, dict[int, Entry]]]:
@@ -93,10 +92,6 @@ class Job:
         descriptions = {d.groups[key].description for d in self.dumps.values() if key in d.groups}
         if WORLD in descriptions:
             return tuple(range(self.world)), True
-        for text in descriptions:
-            ranks = self._labelled.get(text.removeprefix(OURS)) if text.startswith(OURS) else None
-            if ranks is not None:
-                return ranks, True
         if key in self._learned:
             return self._learned[key], True
         return tuple(rank for rank, dump in self.dumps.items() if key in dump.groups), False

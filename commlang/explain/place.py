@@ -12,7 +12,6 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from commlang.explain.dump import OURS, WORLD
 from commlang.operations import Kind
 from commlang.records import record
 
@@ -55,14 +54,21 @@ class Placed:
     expected: int | None = None
 
 
-def place(job: Job, dump: Dump, program: Program, order: Sequence[int]) -> Placed:
-    """Place what a rank issued in its rows, given in the order of issue."""
+def place(
+    job: Job, dump: Dump, program: Program, order: Sequence[int], numbers: Mapping[GroupKey, int]
+) -> Placed:
+    """Place what a rank issued in its rows, given in the order of issue.
+
+    `numbers` are the pattern's groups of those in the dumps.
+    """
     messages = "gloo" not in dump.backends
     rows = [row for row in order if _is_recorded(program, row, messages)]
     entries = [e for e in dump.entries if not e.name.endswith("coalesced") or not e.is_message]
-    if not rows or not entries:
-        return Placed({}, _following(order, -1, rows[0] if rows else None))
-    fits = _Fits(job, program)
+    if not rows:
+        return Placed({})
+    if not entries:
+        return Placed({}, _following(order, -1, rows[0]))
+    fits = _Fits(job, program, numbers)
     states: dict[int, int] = dict.fromkeys(range(len(rows)) if dump.lost else (0,), 0)
     trail: list[dict[int, tuple[int, bool]]] = []
     spent = 0
@@ -74,7 +80,7 @@ def place(job: Job, dump: Dump, program: Program, order: Sequence[int]) -> Place
         if not after:
             best = max(states, key=lambda state: states[state])
             found = _walk(trail, best, entries, rows)
-            return Placed(found, astray=entry, expected=rows[best], inside=best > 0)
+            return Placed(found, astray=entry, expected=rows[best])
         states = after
         trail.append(came)
     return _ended(order, rows, entries, states, trail)
@@ -87,13 +93,14 @@ def _step(
     after: dict[int, int] = {}
     came: dict[int, tuple[int, bool]] = {}
     for state, count in states.items():
-        moves = [((state + 1) % len(rows), count + 1, True)] if fits(entry, rows[state]) else []
-        if state == 0:
-            moves.append((0, count, False))
-        for target, total, fitted in moves:
-            if target not in after or total > after[target]:
-                after[target] = total
-                came[target] = (state, fitted)
+        fitted = fits(entry, rows[state])
+        # Between two runs there may be anything, but what fits begins the next.
+        if not fitted and state != 0:
+            continue
+        target, total = ((state + 1) % len(rows), count + 1) if fitted else (0, count)
+        if target not in after or total > after[target]:
+            after[target] = total
+            came[target] = (state, fitted)
     return after, came
 
 
@@ -127,15 +134,11 @@ def _walk(
     return found
 
 
-def _following(order: Sequence[int], last: int, until: int | None) -> tuple[int, ...]:
-    """The rows of a run after `last` up to `until`, or to the end if that is not after it."""
+def _following(order: Sequence[int], last: int, until: int) -> tuple[int, ...]:
+    """The rows after `last` up to `until`, which may be those of the next run."""
     start = order.index(last) + 1 if last in order else 0
-    found: list[int] = []
-    for row in order[start:]:
-        found.append(row)
-        if row == until:
-            break
-    return tuple(found)
+    end = order.index(until) + 1
+    return tuple(order[start:end] if start < end else [*order[start:], *order[:end]])
 
 
 def _is_recorded(program: Program, row: int, messages: bool) -> bool:
@@ -143,15 +146,19 @@ def _is_recorded(program: Program, row: int, messages: bool) -> bool:
     return kind.is_collective or (messages and kind.is_message)
 
 
+def names_of(kind: Kind) -> tuple[str, ...]:
+    """What the names of operations of a kind begin with in dumps."""
+    return _ALSO.get(kind, (kind.name.lower(),))
+
+
 class _Fits:
     """Whether an operation that was recorded can be that of a row."""
 
-    def __init__(self, job: Job, program: Program) -> None:
+    def __init__(self, job: Job, program: Program, numbers: Mapping[GroupKey, int]) -> None:
         self._job = job
         self._program = program
+        self._numbers = numbers
         self._known: dict[tuple[object, ...], bool] = {}
-        descriptions = (g for dump in job.dumps.values() for g in dump.groups.values())
-        self._described: dict[GroupKey, str] = {g.key: g.description for g in descriptions}
 
     def __call__(self, entry: Entry, row: int) -> bool:
         key = (entry.group, entry.name, entry.inputs, entry.outputs, entry.source, row)
@@ -162,30 +169,20 @@ class _Fits:
 
     def _judge(self, entry: Entry, row: int) -> bool:
         kind = self._program.site_of(row).kind
-        names = _ALSO.get(kind, (kind.name.lower(),))
-        if not entry.name.startswith(names) or not self._is_group(entry.group, row):
+        if not entry.name.startswith(names_of(kind)):
+            return False
+        if self._numbers.get(entry.group) != int(self._program.group[row]):
             return False
         if kind.is_message:
             peer = self._job.endpoints(entry)[kind is Kind.SEND]
             if peer >= 0 and peer != int(self._program.peer[row]):
                 return False
-        return kind not in _WHOLE or self._elements(entry) == self._length(row)
-
-    def _is_group(self, key: GroupKey, row: int) -> bool:
-        number = int(self._program.group[row])
-        group = self._program.groups.entries[number]
-        description = self._described.get(key, "")
-        if description.startswith(OURS):
-            return number > 0 and description.removeprefix(OURS) == group.label
-        members = self._job.members(key)
-        if self._job.is_listed(key):
-            return set(members) == set(group.members)
-        return description != WORLD and number > 0 and set(members) <= set(group.members)
-
-    def _elements(self, entry: Entry) -> int:
-        sizes = entry.inputs or entry.outputs
-        return sum(prod(size) for size in sizes)
+        return kind not in _WHOLE or _elements(entry) == self._length(row)
 
     def _length(self, row: int) -> int:
         first = int(self._program.first[row])
         return int(self._program.operands.length[first]) if first >= 0 else 0
+
+
+def _elements(entry: Entry) -> int:
+    return sum(prod(size) for size in entry.inputs or entry.outputs)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from commlang.explain.agree import odd_ones
 from commlang.explain.problems import MISMATCH, MISSING, STALE
 from commlang.records import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import networkx as nx
 
@@ -32,57 +34,50 @@ class Root:
     problems: tuple[Problem, ...]
 
 
+def _networkx() -> Any:
+    """Imported here, since it takes a while; its functions have no complete types."""
+    return import_module("networkx")
+
+
 def find_roots(problems: Sequence[Problem]) -> list[Root]:
     """The roots of all problems, the one that holds up most ranks first.
 
     A rank with a call that has not ended is held up by it. So a rank that others wait for is a
     root only if nothing holds it up.
     """
-    import networkx as nx
-
-    # Nodes are ranks, and ("problem", i) for a problem that is not about ranks that have not come.
-    graph: nx.DiGraph[object] = nx.DiGraph()
-    for index, problem in enumerate(problems):
+    # Nodes are ranks, and problems that are not about ranks that have not come.
+    graph: nx.DiGraph[Any] = _networkx().DiGraph()
+    for problem in problems:
         gone = problem.kind in (MISSING, STALE)
-        targets: tuple[object, ...] = (("problem", index),)
-        if gone:
-            targets = problem.absent or problem.unknown or targets
-        graph.add_nodes_from(targets)
+        targets = (problem.absent or problem.unknown) if gone else ()
+        graph.add_nodes_from(targets or (problem,))
         for rank in problem.waiting:
-            graph.add_edges_from((rank, target) for target in targets)
-    found: dict[tuple[object, ...], Root] = {}
-    for component in nx.strongly_connected_components(graph):
-        if any(after not in component for node in component for after in graph.successors(node)):
-            continue
-        root = _root(graph, component, problems)
-        found[(root.kind, root.problems[0].group, root.problems[0].number, *root.ranks)] = root
-    return _ordered(_merged(list(found.values())))
+            graph.add_edges_from((rank, target) for target in targets or (problem,))
+    components: Iterable[set[Any]] = _networkx().strongly_connected_components(graph)
+    last = [c for c in components if all(after in c for node in c for after in graph[node])]
+    return _ordered(_merged([_root(graph, component, problems) for component in last]))
 
 
-def _root(graph: nx.DiGraph[object], component: set[object], problems: Sequence[Problem]) -> Root:
-    import networkx as nx
-
-    before = {n for node in component for n in nx.ancestors(graph, node)}
+def _root(graph: nx.DiGraph[Any], component: set[Any], problems: Sequence[Problem]) -> Root:
+    ancestors: Callable[..., set[Any]] = _networkx().ancestors
+    before = set[Any]().union(*(ancestors(graph, node) for node in component))
     waiting = tuple(sorted(n for n in before - component if isinstance(n, int)))
     (first, *_) = component
-    if isinstance(first, tuple):
-        problem = problems[first[1]]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportArgumentType, reportCallIssue]
-        own, ranks = [problem], _odd(problem)
-    else:
-        ranks = tuple(sorted(node for node in component if isinstance(node, int)))
+    if isinstance(first, int):
+        ranks = tuple(sorted(component))
         own = [p for p in problems if set(p.absent or p.unknown) & component]
         if len(component) > 1:
             own = [p for p in own if set(p.waiting) & component]
         # First the one in which nobody else is waited for, then that of most ranks.
         own.sort(key=lambda p: (bool(set(p.absent) - component), -len(p.waiting)))
+    else:
+        own, ranks = [first], _odd(first)
     later = [p for p in problems if p not in own and set(p.waiting) & before]
     kind = CYCLE if len(component) > 1 else own[0].kind
     return Root(kind, ranks, waiting, (*own, *later))
 
 
 def _odd(problem: Problem) -> tuple[int, ...]:
-    from commlang.explain.agree import odd_ones
-
     if problem.kind != MISMATCH or problem.values is None:
         return ()
     return odd_ones(problem.values) or tuple(problem.values)

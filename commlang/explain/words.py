@@ -50,6 +50,20 @@ class Speaker:
         del rank
         return ()
 
+    def messages_of(self, rank: int) -> Sequence[str] | None:
+        """What is known of the messages that the pattern has next for a rank; None: nothing."""
+        del rank
+        return None
+
+    def astray(self, rank: int) -> tuple[Entry, str] | None:
+        """The operation with which a rank left the pattern, and what the pattern has there."""
+        del rank
+        return None
+
+    def inside(self) -> Sequence[int]:
+        """The ranks that are in the middle of the pattern."""
+        return ()
+
     def call(self, problem: Problem, rank: int | None = None) -> str:
         """The call that did not end, as the rank has it (by default one that waits)."""
         entry = problem.call if rank is None else problem.calls.get(rank, problem.call)

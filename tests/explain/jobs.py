@@ -49,7 +49,7 @@ def missing(rank: int) -> None:
 def chained(rank: int) -> None:
     """Rank 0 works, rank 1 waits for it in a group of both, the others wait for these two."""
     x = _data()
-    group = _dist.new_group([0, 1], group_desc="commlang:pair")
+    group = _dist.new_group([0, 1], group_desc="commlang:step.pair")
     if rank == 0:
         busy()
     if rank == 1:
@@ -77,7 +77,7 @@ def other_kind(rank: int) -> None:
 
 
 def swapped(rank: int) -> None:
-    x, y = _data(), _data()
+    x = _data()
     calls = [lambda: _dist.all_reduce(x, async_op=True), lambda: _dist.barrier(async_op=True)]
     for call in reversed(calls) if rank == 3 else calls:
         call()
@@ -85,12 +85,13 @@ def swapped(rank: int) -> None:
 
 
 def other_size(rank: int) -> None:
-    _dist.all_reduce(torch.zeros(8 if rank == 3 else 4), async_op=True)
+    # gloo's own threads end a process that is sent more than it expects.
+    _dist.broadcast(torch.zeros(8 if rank == 3 else 4), src=0, async_op=True)
     busy()
 
 
 def other_dtype(rank: int) -> None:
-    dtype = torch.float64 if rank == 0 else torch.float32
+    dtype = torch.int32 if rank == 0 else torch.float32
     _dist.all_reduce(torch.zeros(4, dtype=dtype), async_op=True)
     busy()
 
@@ -173,18 +174,22 @@ def main(name: str, rank: int, folder: Path, as_json: bool) -> None:
 def _dump(expected: tuple[int, int | None], rank: int, folder: Path, as_json: bool) -> None:
     while not _stands(*expected):
         time.sleep(0.01)
-    ready = folder / "ready"
-    ready.mkdir(exist_ok=True)
-    (ready / str(rank)).touch()
-    while len(list(ready.iterdir())) < WORLD:
-        time.sleep(0.01)
+    _meet(folder / "ready", rank)
     dumps = folder / "dumps"
     dumps.mkdir(exist_ok=True)
     if as_json:
         (dumps / f"trace_{rank}.json").write_bytes(_c10d._dump_fr_trace_json())
     else:
         (dumps / f"nccl_trace_rank_{rank}").write_bytes(_c10d._dump_fr_trace())
+    _meet(folder / "done", rank)  # what ends before would fail on the others
     os._exit(0)
+
+
+def _meet(folder: Path, rank: int) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / str(rank)).touch()
+    while len(list(folder.iterdir())) < WORLD:
+        time.sleep(0.005)
 
 
 def _stands(entries: int, pending: int | None) -> bool:
