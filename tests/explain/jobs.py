@@ -1,6 +1,6 @@
 """Jobs that hang, each on real gloo ranks whose dumps are taken while they hang.
 
-Each function is what every rank does. `expected` says how many operations a rank's dump has then
+Each function is what every rank does. `expected` says how many operations a rank has issued then
 and how many of them have not ended (None: whatever torch makes of it), so that a dump is taken when
 the job stands still, however slow the machine is.
 """
@@ -147,7 +147,7 @@ JOBS: dict[Callable[[int], None], Expected] = {
     other_dtype: lambda rank: (1, None),
     two_roots: lambda rank: (1, None),
     lone_recv: lambda rank: (1, 0) if rank >= 3 else (2, 1),
-    long: lambda rank: (8, 0 if rank == 1 else 1),
+    long: lambda rank: (30, 0) if rank == 1 else (31, 1),
     well: lambda rank: (2, 0),
     timed_out: lambda rank: (1, 0) if rank == 1 else (2, 0),
 }
@@ -195,6 +195,6 @@ def _meet(folder: Path, rank: int) -> None:
 def _stands(entries: int, pending: int | None) -> bool:
     dump = pickle.loads(_c10d._dump_fr_trace(includeStackTraces=False))
     found = dump["entries"]
-    if len(found) != entries:
+    if (found[-1]["record_id"] + 1 if found else 0) != entries:
         return False
     return pending is None or sum(not entry["retired"] for entry in found) == pending
