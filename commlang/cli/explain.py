@@ -59,7 +59,7 @@ def command(paths: tuple[str, ...], as_json: bool, **given: Any) -> int:
 
 def _is_pattern(path: str) -> bool:
     """Whether it is FILE.cl, FILE.cl:PATTERN or the name of a pattern of the library."""
-    known = path.isidentifier() and not Path(path).exists()
+    known = path.isidentifier() and not path[-1].isdigit() and not Path(path).exists()
     return known or path.endswith(SUFFIX) or f"{SUFFIX}:" in path
 
 

@@ -166,9 +166,16 @@ def _groups(
         key = entry.group
         if key not in found or found[key].last < 0:
             number = _dict(status.get(str(data.get("pg_id")), {}), "a group of pg_status")
-            last = int(_text(str(number.get("last_enqueued_collective", -1)), "a number") or -1)
+            last = _count(number.get("last_enqueued_collective", -1))
             found[key] = Group(key, _group_of(data)[1], last)
     return found
+
+
+def _count(value: Any) -> int:
+    """A number, which JSON has as text."""
+    if isinstance(value, str) and len(value) < 20 and value.removeprefix("-").isdecimal():
+        value = int(value)
+    return _whole(value, "a number of pg_status")
 
 
 def _group_of(raw: dict[str, Any]) -> tuple[str, str]:

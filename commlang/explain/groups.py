@@ -34,9 +34,7 @@ def group_findings(job: Job) -> list[Finding]:
             "one order",
         )
         ranks = tuple(sorted({rank for key in clash for rank in keys[key]}))
-        headline = (
-            f"group {name} is not the same on all ranks: they made groups in different orders"
-        )
+        headline = f"group {name} is not one group: ranks made their groups in different orders"
         return [Finding("groups", headline, ranks, (), evidence)]
     return []
 

@@ -1,8 +1,8 @@
 """Jobs that hang, each on real gloo ranks whose dumps are taken while they hang.
 
-Each function is what every rank does. `expected` says how many operations a rank has issued then
-and how many of them have not ended (None: whatever torch makes of it), so that a dump is taken when
-the job stands still, however slow the machine is.
+Each function is what every rank does. `JOBS` says how many operations a rank has issued then, how
+many of them from the first on are over, and how many are not (None: whatever torch makes of it), so
+that a dump is taken when the job stands still, however slow the machine is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _c10d: Any = torch._C._distributed_c10d  # pyright: ignore
 _dist: Any = dist
-Expected = Callable[[int], tuple[int, int | None]]
+Expected = Callable[[int], tuple[int, int, int | None]]
 WORLD = 4
 
 
@@ -138,18 +138,18 @@ def timed_out(rank: int) -> None:
 
 
 JOBS: dict[Callable[[int], None], Expected] = {
-    missing: lambda rank: (2, 0) if rank == 2 else (3, 1),
-    chained: lambda rank: (0, 0) if rank == 0 else (1, 1),
-    other_order: lambda rank: (1, 1),
-    other_kind: lambda rank: (2, None),
-    swapped: lambda rank: (2, None),
-    other_size: lambda rank: (1, None),
-    other_dtype: lambda rank: (1, None),
-    two_roots: lambda rank: (1, None),
-    lone_recv: lambda rank: (1, 0) if rank >= 3 else (2, 1),
-    long: lambda rank: (30, 0) if rank == 1 else (31, 1),
-    well: lambda rank: (2, 0),
-    timed_out: lambda rank: (1, 0) if rank == 1 else (2, 0),
+    missing: lambda rank: (2, 2, 0) if rank == 2 else (3, 2, 1),
+    chained: lambda rank: (0, 0, 0) if rank == 0 else (1, 0, 1),
+    other_order: lambda rank: (1, 0, 1),
+    other_kind: lambda rank: (2, 1, None),
+    swapped: lambda rank: (2, 0, None),
+    other_size: lambda rank: (1, 0, None),
+    other_dtype: lambda rank: (1, 0, None),
+    two_roots: lambda rank: (1, 0, None),
+    lone_recv: lambda rank: (1, 1, 0) if rank >= 3 else (2, 1, 1),
+    long: lambda rank: (30, 30, 0) if rank == 1 else (31, 30, 1),
+    well: lambda rank: (2, 2, 0),
+    timed_out: lambda rank: (1, 1, 0) if rank == 1 else (2, 2, 0),
 }
 """Every job, with what is waited for."""
 
@@ -171,7 +171,7 @@ def main(name: str, rank: int, folder: Path, as_json: bool) -> None:
     busy()
 
 
-def _dump(expected: tuple[int, int | None], rank: int, folder: Path, as_json: bool) -> None:
+def _dump(expected: tuple[int, int, int | None], rank: int, folder: Path, as_json: bool) -> None:
     while not _stands(*expected):
         time.sleep(0.01)
     _meet(folder / "ready", rank)
@@ -192,9 +192,11 @@ def _meet(folder: Path, rank: int) -> None:
         time.sleep(0.005)
 
 
-def _stands(entries: int, pending: int | None) -> bool:
+def _stands(issued: int, over: int, pending: int | None) -> bool:
     dump = pickle.loads(_c10d._dump_fr_trace(includeStackTraces=False))
     found = dump["entries"]
-    if (found[-1]["record_id"] + 1 if found else 0) != entries:
+    if (found[-1]["record_id"] + 1 if found else 0) != issued:
+        return False
+    if not all(entry["retired"] for entry in found if entry["record_id"] < over):
         return False
     return pending is None or sum(not entry["retired"] for entry in found) == pending
