@@ -51,10 +51,8 @@ def decode(data: Any, rank: int, path: str) -> Dump:
     lost = gaps or (bool(entries) and entries[0].order > 0)
     status = _dict(top.get("pg_status", {}), "pg_status")
     groups = _groups(raw, found, config, status)
-    own = _dict(top.get("commlang", {}), "commlang")
-    position = _text(own.get("position", ""), "position")
     nameless = config.get("", ("", None))[1] or ()
-    return Dump(rank, path, version, tuple(entries), groups, nameless, lost, position)
+    return Dump(rank, path, version, tuple(entries), groups, nameless, lost)
 
 
 def _order(raw: dict[str, Any]) -> int:

@@ -142,8 +142,6 @@ class Dump:
     nameless: tuple[int, ...]
     """The ranks of a group of which the dump does not say which it is."""
     lost: bool
-    position: str = ""
-    """Where commlang's own run stood, if it wrote the dump."""
 
     @property
     def backends(self) -> tuple[str, ...]:

@@ -110,9 +110,6 @@ def _idle(rank: int, speaker: Speaker) -> list[str]:
     """What is known of a rank that nothing in the dumps holds up."""
     if rank not in speaker.job.dumps:
         return [f"rank {rank} left no dump"]
-    dump = speaker.job.dumps[rank]
-    if dump.position:
-        return [f"rank {rank} stood at {dump.position}"]
     last = speaker.job.last_of(rank)
     if last is None:
         return [f"rank {rank} has issued nothing that was recorded", *_elsewhere(rank, speaker)]
