@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from commlang.explain.agree import odd_ones, same_call
+from commlang.explain.agree import SYMMETRIC, odd_ones, same_call
 from commlang.explain.words import Speaker, placed, ranks_text, verb
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def _state(entry: Entry) -> str:
     if entry.timed_out:
         return " (it timed out)"
     if entry.ended and not entry.sure:
-        return " (it is over there, so it failed or timed out, or the other dump is older)"
+        well = "" if entry.name.startswith(SYMMETRIC) else " or needs no other rank"
+        return f" (it is over there: it failed or timed out{well}, or the other dump is older)"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commlang.explain.agree import SYMMETRIC, disagreement
@@ -43,17 +44,26 @@ class Problem:
 
 
 def problems_of(job: Job, key: GroupKey) -> Iterator[Problem]:
-    """The first call of a group that is stuck, and the first that differs or that some lack."""
+    """The first call of a group that is stuck, and the first that differs or that some lack.
+
+    What gloo says is over while some have not come counts only if there is nothing else: it may
+    have failed, or be one that its other ranks need not wait for.
+    """
     meetings = job.calls[key]
-    stuck = False
+    stuck, over = False, None
     for number in sorted(meetings):
         problem = _problem(job, key, number, meetings[number])
         if problem is None or (problem.kind == STUCK and stuck):
+            continue
+        if not problem.waiting:
+            over = over or replace(problem, waiting=tuple(problem.calls))
             continue
         stuck = stuck or problem.kind == STUCK
         yield problem
         if problem.kind != STUCK:
             return
+    if over is not None:
+        yield over
 
 
 def _problem(job: Job, key: GroupKey, number: int, calls: dict[int, Entry]) -> Problem | None:
@@ -81,7 +91,10 @@ def _missing(
     absent: tuple[int, ...],
     unknown: tuple[int, ...],
 ) -> Problem | None:
-    """Ranks that have not come. One that gloo says is over may have failed, or be one-sided."""
+    """Ranks that have not come; nobody waits if gloo says that it is over, or NCCL that it is well.
+
+    An operation that ends nowhere before all have come did not end well.
+    """
     name = next(iter(calls.values())).name
     waiting = tuple(rank for rank, entry in calls.items() if not entry.ended)
     both_ways = name.startswith(SYMMETRIC)
@@ -89,7 +102,7 @@ def _missing(
         return Problem(STALE, key, number, calls, waiting, absent, unknown)
     if both_ways:
         waiting = tuple(calls)
-    if not waiting:
+    if not waiting and all(entry.sure for entry in calls.values()):
         return None
     return Problem(MISSING, key, number, calls, waiting, absent, unknown)
 
