@@ -48,15 +48,16 @@ def header(
     definition = program.definition
     source = Path(definition.module.source.path).name
     name = definition.node.name
+    ranks = f"{program.world} ranks" if program.world > 1 else "1 rank"
     told = [
-        f"The pattern {name} of {source} for {program.world} ranks, on torch.distributed.",
+        f"{name} for {ranks}, on torch.distributed.",
         "",
         f"    torchrun --nproc-per-node {program.world} {command}",
         "",
         *wrap(
-            f"Written by commlang {__version__}, which is not needed to run it; torch 2.13 or newer"
-            " is. For these parameters and this number of ranks commlang has proven the pattern: "
-            f"{', '.join(proofs)}. Branches that no rank takes then are left out.",
+            f"Written from {source} by commlang {__version__}, which is not needed to run it; torch"
+            " 2.13 or newer is. For these parameters and this number of ranks commlang has proven"
+            f" the pattern: {', '.join(proofs)}. Branches that no rank takes then are left out.",
             WIDTH - 4,
         ),
         "",
