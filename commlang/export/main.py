@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commlang.dtypes import DType
 from commlang.expand.values import Op
-from commlang.export.expressions import Writer, integer, quoted
+from commlang.export.expressions import CannotExport, Writer, integer, quoted
 from commlang.export.functions import place_of
 from commlang.export.lines import Line, rendered
 from commlang.export.names import Names, free_name
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
 
 Groups = dict[str, list[tuple[int, ...]]]
+_MOST_CELLS = 100_000
+"""Most cells of a table that is written out."""
 _OWN = ("WORLD", "SUBGROUPS", "TIMEOUT")
 
 
@@ -117,7 +119,12 @@ class Constants:
             case str():
                 return quoted(value)
             case _ if hasattr(value, "array"):
-                return str((value.array[value.prefix] if value.prefix else value.array).tolist())
+                array = value.array[value.prefix] if value.prefix else value.array
+                if array.size > _MOST_CELLS:
+                    hint = "give it a default that computes it"
+                    text = f"cannot export a table of {array.size:,} cells; {hint}"
+                    raise CannotExport(text)
+                return str(array.tolist())
             case _:
                 numbers = {int(number) for number in value.flat}
                 return integer(numbers.pop())

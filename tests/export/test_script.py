@@ -111,6 +111,20 @@ cannot export: this is a tensor in one call and a list in another
     assert refused.value.exit_code == 2
 
 
+def test_more_loops_in_one_another_than_python_takes_are_refused() -> None:
+    loops = [f"{'    ' * (i + 1)}for i{i} in range(1):" for i in range(21)]
+    lines = ["pattern main(x: float32[4]):", *loops, f"{'    ' * 22}scale(x, 2)"]
+    with pytest.raises(CannotExport, match="cannot export main: Python says: too many static"):
+        export_python(build(main_of("\n".join(lines) + "\n"), 2))
+
+
+def test_a_table_that_is_too_large_to_be_written_out_is_refused() -> None:
+    text = "pattern main(x: float32[4], t: int[k]):\n    scale(x, t[0])\n"
+    program = build(main_of(text), 2, {"t": list(range(100_001))})
+    with pytest.raises(CannotExport, match="cannot export a table of 100,001 cells"):
+        export_python(program)
+
+
 def test_branches_that_no_rank_takes_are_left_out() -> None:
     text = """\
 pattern main(x: float32[n], n = 8, verbose = false):
