@@ -10,7 +10,7 @@ import click
 from commlang.cli.files import write_new
 from commlang.cli.guard import say
 from commlang.cli.lint import size
-from commlang.cli.prepare import parameter_settings
+from commlang.cli.prepare import check_and_say, parameter_settings
 
 if TYPE_CHECKING:
     from commlang.program import Program
@@ -68,10 +68,12 @@ def command(
     """
     del to  # there is one so far
     from commlang.export import export_python
+    from commlang.transports import PORTABLE
 
     program = _program(file, settings, preset, world, max_events)
+    check_and_say(program, PORTABLE, allow_hazards=True, quiet=False)
     name = PurePath(output).name if output else "script.py"
-    text = export_python(program, command=name, max_events=max_events)
+    text = export_python(program, command=name, max_events=max_events, checked=True)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -36,7 +36,7 @@ def prepared(
     target, quiet = target_of(settings, local), bool(info and info.rank)
     if auto:
         program = chosen(auto, program, target, given, quiet=quiet)
-    sure = _check(program, target, given["allow_hazards"], quiet=quiet)
+    sure = check_and_say(program, target, given["allow_hazards"], quiet=quiet)
     # Its pydantic would cost a refused pattern a fifth of the time.
     from commlang.plan import plan_of, proofs_of
     from commlang.schedule import schedule
@@ -123,7 +123,7 @@ def target_of(settings: Settings, local_ranks: int | None) -> Target:
     return Target(Backend(name), NcclInit.EAGER, device)
 
 
-def _check(program: Program, target: Target, allow_hazards: bool, *, quiet: bool) -> bool:
+def check_and_say(program: Program, target: Target, allow_hazards: bool, *, quiet: bool) -> bool:
     """Refuse what is wrong, and what may hang on NCCL; say what else there is.
 
     Returns whether no hazard is left, be it one that a comment or an option allows.

@@ -86,20 +86,19 @@ def _docstring(definition: Definition) -> list[str]:
     """What the pattern says of itself, and what was promised of its results."""
     node = definition.node
     paragraphs = [cleandoc(node.doc.value)] if node.doc else []
-    source = definition.module.source
-    ensured = [
-        " ".join(source.text[s.span.start : s.span.end].split())
-        for s in node.body
-        if isinstance(s, ast.Ensure)
-    ]
+    ensured = [_as_written(definition, s) for s in node.body if isinstance(s, ast.Ensure)]
     if ensured:
-        paragraphs.append("\n".join(["In the words of the pattern:", "", *_indented(ensured)]))
+        paragraphs.append("\n".join(["In the words of the pattern:", "", *ensured]))
     paragraphs.append(f"From {place_of(definition, node)}.")
     return docstring("\n\n".join(paragraphs))
 
 
-def _indented(texts: list[str]) -> list[str]:
-    return [line for text in texts for line in wrapped(text, 4)]
+def _as_written(definition: Definition, node: ast.Node) -> str:
+    """The text of a statement, from the left margin."""
+    source = definition.module.source
+    _, column = source.position(node.span.start)
+    first, *rest = source.text[node.span.start : node.span.end].split("\n")
+    return "\n".join([first, *(line[column - 1 :] for line in rest)])
 
 
 def docstring(text: str) -> list[str]:

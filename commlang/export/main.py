@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commlang.dtypes import DType
 from commlang.expand.values import Op
-from commlang.export.expressions import Writer, integer, quoted
+from commlang.export.expressions import CannotExport, Writer, integer, quoted
 from commlang.export.functions import place_of
 from commlang.export.lines import Line, rendered
 from commlang.export.names import Names, free_name
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
 
 Groups = dict[str, list[tuple[int, ...]]]
+_MOST_CELLS = 100_000
+"""Most cells of a table that is written out."""
 _OWN = ("WORLD", "SUBGROUPS", "TIMEOUT")
 
 
@@ -48,15 +50,16 @@ def header(
     definition = program.definition
     source = Path(definition.module.source.path).name
     name = definition.node.name
+    ranks = f"{program.world} ranks" if program.world > 1 else "1 rank"
     told = [
-        f"The pattern {name} of {source} for {program.world} ranks, on torch.distributed.",
+        f"{name} for {ranks}, on torch.distributed.",
         "",
         f"    torchrun --nproc-per-node {program.world} {command}",
         "",
         *wrap(
-            f"Written by commlang {__version__}, which is not needed to run it; torch 2.13 or newer"
-            " is. For these parameters and this number of ranks commlang has proven the pattern: "
-            f"{', '.join(proofs)}. Branches that no rank takes then are left out.",
+            f"Written from {source} by commlang {__version__}, which is not needed to run it; torch"
+            " 2.13 or newer is. For these parameters and this number of ranks commlang has proven"
+            f" the pattern: {', '.join(proofs)}. Branches that no rank takes then are left out.",
             WIDTH - 4,
         ),
         "",
@@ -116,7 +119,12 @@ class Constants:
             case str():
                 return quoted(value)
             case _ if hasattr(value, "array"):
-                return str((value.array[value.prefix] if value.prefix else value.array).tolist())
+                array = value.array[value.prefix] if value.prefix else value.array
+                if array.size > _MOST_CELLS:
+                    hint = "give it a default that computes it"
+                    text = f"cannot export a table of {array.size:,} cells; {hint}"
+                    raise CannotExport(text)
+                return str(array.tolist())
             case _:
                 numbers = {int(number) for number in value.flat}
                 return integer(numbers.pop())

@@ -9,6 +9,7 @@ from commlang.checks import check_program
 from commlang.diagnostics import Severity
 from commlang.errors import PatternError
 from commlang.expand.run import MAX_EVENTS
+from commlang.export.expressions import CannotExport
 from commlang.export.facts import CHUNKS, Facts, observe
 from commlang.export.functions import extern_function, pattern_function
 from commlang.export.helpers import NAMES, Helpers
@@ -25,21 +26,32 @@ PROOFS = ("matched", "agreeing collectives", "deadlock-free under rendezvous")
 
 
 def export_python(
-    source: Plan | Program, *, command: str = "script.py", max_events: int = MAX_EVENTS
+    source: Plan | Program,
+    *,
+    command: str = "script.py",
+    max_events: int = MAX_EVENTS,
+    checked: bool = False,
 ) -> str:
     """The text of a script that does what a plan or a program does, on every rank.
 
-    `command` is the name of the file, for its own instructions. Raises PatternError with all that
+    `command` is the name of the file, for its own instructions. A program that is not `checked`
+    yet is checked first, by what all backends honour. Raises PatternError with all that
     is wrong with a program, and CommlangError where something has no form in a script.
     """
     if isinstance(source, Program):
         program, proofs = source, PROOFS
-        found = [d for d in check_program(program) if d.severity is Severity.ERROR]
+        findings = () if checked else check_program(program)
+        found = [d for d in findings if d.severity is Severity.ERROR]
         if found:
             raise PatternError(found)
     else:
         program, proofs, max_events = source.program(), source.proofs, source.max_events
-    return _Script(program, observe(program, max_events)).text(command, proofs)
+    text = _Script(program, observe(program, max_events)).text(command, proofs)
+    try:
+        compile(text, command, "exec")
+    except (SyntaxError, RecursionError) as error:  # as Python has it for 21 loops in one another
+        raise CannotExport(f"cannot export {program.name}: Python says: {error.args[0]}") from None
+    return text
 
 
 class _Script:

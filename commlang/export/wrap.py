@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 WIDTH = 100
 _OPEN, _CLOSE = "([{", ")]}"
 
@@ -77,13 +82,12 @@ def _clauses(text: str) -> list[str]:
     return [text[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(text)], strict=True)]
 
 
-def _code(text: str) -> list[tuple[int, str]]:
+def _code(text: str) -> Iterator[tuple[int, str]]:
     """The characters of a text that stand in no string, with their places."""
-    found: list[tuple[int, str]] = []
     inside = escaped = False
     for place, char in enumerate(text):
         if not inside:
-            found.append((place, char))
+            yield place, char
             inside = char == '"'
         elif escaped:
             escaped = False
@@ -91,4 +95,3 @@ def _code(text: str) -> list[tuple[int, str]]:
             escaped = True
         elif char == '"':
             inside = False
-    return found
