@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch.distributed as dist
 
 from commlang.errors import CommlangError
+from commlang.execute.report import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -154,14 +155,6 @@ def ranks_text(ranks: Sequence[int]) -> str:
         return f"rank {ranks[0]}"
     shown = ", ".join(map(str, ranks[:8]))
     return f"ranks {shown}" + (f", … ({len(ranks)} of them)" if len(ranks) > 8 else "")
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, less the C++ file it was said in and the lines after the first."""
-    said = str(error).split("\n", 1)[0]
-    if said.startswith("[") and "] " in said:
-        said = said.split("] ", 1)[1]
-    return said or type(error).__name__
 
 
 def _is_fake(group: dist.ProcessGroup) -> bool:

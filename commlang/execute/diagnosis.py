@@ -8,7 +8,7 @@ from collections import defaultdict
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from commlang.execute.progress import DONE, JOINED, JOINING, NOT_STARTED
+from commlang.execute.progress import DONE, JOINED, JOINING, MEETING, NOT_STARTED
 from commlang.execute.report import RankReport, State
 from commlang.records import record
 
@@ -25,6 +25,7 @@ def _bare_step(rank: int, position: int) -> str:
 
 _OUTSIDE = {
     NOT_STARTED: "before joining the group",
+    MEETING: "while looking for the other ranks",
     JOINING: "while joining the group",
     JOINED: "before the first statement",
     DONE: "after the last statement",
@@ -66,7 +67,8 @@ class WaitGraph:
         """The ranks that have not come to where `rank` needs them, lowest first."""
         position = self.reports[rank].position
         if position == JOINING:
-            return sorted(r for r, other in self.reports.items() if other.position == NOT_STARTED)
+            away = (NOT_STARTED, MEETING)
+            return sorted(r for r, other in self.reports.items() if other.position in away)
         needs: Sequence[tuple[int, int]] = ()
         if position >= 0 and self._narrator.awaits:
             with contextlib.suppress(Exception):
@@ -120,7 +122,9 @@ def find_fault(
     # Before lost connections, which a rank that gave up after a timeout causes in its turn.
     if any(r.state is State.TIMED_OUT for r in reports):
         held_up = [graph.reports[rank] for rank in graph.roots()]
-        return Fault.STALLED, held_up or _furthest_behind(reports)
+        # Of ranks that are all inside one operation, the position tells no one from the others.
+        stopped = [r for r in reports if r.suspended]
+        return Fault.STALLED, held_up or stopped or _furthest_behind(reports)
     if not failed:
         return None
     lost = {peer for r in failed for peer in graph.waits_for(r.rank)}
@@ -165,12 +169,14 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def _died(report: RankReport) -> bool:
+    if report.suspended:  # and then ended, for it cannot end itself
+        return False
     unsaid = report.state in (State.ABSENT, State.RUNNING)
     return report.state is State.VANISHED or (unsaid and report.exit_code is not None)
 
 
 def _furthest_behind(reports: Sequence[RankReport]) -> list[RankReport]:
-    order = (NOT_STARTED, JOINING, JOINED)
+    order = (NOT_STARTED, MEETING, JOINING, JOINED)
 
     def progress(report: RankReport) -> int:
         outside = report.position in order
@@ -193,8 +199,10 @@ def _accuse(fault: Fault, report: RankReport, graph: WaitGraph) -> str:
         case Fault.STALLED:
             peers = graph.waits_for(report.rank)
             held = ranks_text(peers) if peers else "no one"
-            idle = f"{report.idle_s:.0f} s"
-            return f"{{ranks}} made no progress for {idle} {{at}} and waited for {held}"
+            idle = f"made no progress for {report.idle_s:.0f} s"
+            if report.suspended:
+                return f"{{ranks}} {idle} {{at}}, being stopped (as by SIGSTOP or a debugger)"
+            return f"{{ranks}} {idle} {{at}} and waited for {held}"
 
 
 def _death(exit_code: int | None) -> str:

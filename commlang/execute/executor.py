@@ -12,12 +12,13 @@ import torch.distributed as dist
 
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
-from commlang.execute.agreement import Agreement, first_line
+from commlang.execute.agreement import Agreement
 from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.execute.report import first_line
 from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act

@@ -53,7 +53,7 @@ class RankReport:
     `position` counts executed steps (-1 before the first, -2 after the last), `idle_s` is the time
     since it last changed. `exit_code` is the process's, negative for a signal, None if unknown.
     `consequence` marks an error that only says that a peer went away. `known_code` is the exit code
-    that a CommlangError asked for.
+    that a CommlangError asked for. `suspended` marks a process that was seen stopped by a signal.
     """
 
     rank: int
@@ -64,6 +64,7 @@ class RankReport:
     message: str = ""
     traceback: str = ""
     consequence: bool = False
+    suspended: bool = False
     known_code: int = 1
     exit_code: int | None = None
     stderr: str = ""
@@ -100,6 +101,14 @@ def failure_fields(error: BaseException) -> dict[str, Any]:
         "traceback": "".join(traceback.format_exception(error)),
         "consequence": isinstance(error, (RuntimeError, OSError)) and bool(_LOST_PEER.search(text)),
     }
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, less the C++ file it was said in and the lines after the first."""
+    said = str(error).split("\n", 1)[0]
+    if said.startswith("[") and "] " in said:
+        said = said.split("] ", 1)[1]
+    return said or type(error).__name__
 
 
 def cut(text: str, room: int) -> str:
