@@ -19,6 +19,7 @@ from commlang.execute.communicators import Communicators, backend_of, device_of,
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
 from commlang.execute.report import first_line
+from commlang.execute.shortage import lacks_memory, shortage
 from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
@@ -426,6 +427,8 @@ def _place(tensor: object) -> object:
 
 def _said(error: BaseException) -> str:
     """What failed, in a line; torch says all it has to say in RuntimeErrors."""
+    if lacks_memory(error):
+        return shortage(error)
     name = type(error).__name__
     if not str(error):
         return name

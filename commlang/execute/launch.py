@@ -8,13 +8,14 @@ import importlib
 import logging
 import os
 import shutil
+import signal
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from commlang.errors import CommlangError
+from commlang.errors import CommlangError, UsageError
 from commlang.execute.diagnosis import Narrator, explain, waiting
 from commlang.execute.options import (
     TORCHRUN_PORT,
@@ -32,6 +33,7 @@ from commlang.execute.report import (
     first_line,
     read_reports,
 )
+from commlang.execute.shortage import oom_kills
 from commlang.execute.signals import Interrupted, interrupted_by, signals_raised
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ _POLL_S = 0.05
 _SHUTDOWN_S = 4
 # How long torch lets nodes wait for one another, unless --rdzv-conf timeout= says otherwise.
 _MEETING_S = 600
+# Bytes that the files of a run may come to, of many ranks too.
+_ROOM = 32 << 20
 
 
 def launch(
@@ -88,7 +92,7 @@ def launch(
                 importlib.import_module(module)
             # What lives now stays: ranks that never look at it for garbage never copy its pages.
             gc.freeze()
-        board = Board.create(run_dir / BOARD_FILE, range(options.nproc_per_node))
+        board = board_in(run_dir, options.nproc_per_node)
         job = child.Job(entry, args, run_dir, os.getpid(), timeout)
         meeting = Meeting(run_dir)
         run = elastic_launch(_config(options, method, run_dir, meeting), child.main)
@@ -121,6 +125,7 @@ class Ending:
         self._board = board
         self._run_dir = run_dir
         self._narrator = narrator
+        self._oom_kills = oom_kills()
 
     def failed(self, exit_codes: Mapping[int, int], *, look: bool = False) -> RunFailed:
         """The error for ranks that ended with something other than a result.
@@ -130,6 +135,9 @@ class Ending:
         """
         reports = self._reports(exit_codes, look=look)
         text, causes = explain(reports, self._narrator)
+        killed = any(r.exit_code == -signal.SIGKILL for r in reports if r.rank in causes)
+        if killed and self._oom_kills != oom_kills():
+            text += "\n  meanwhile the kernel has killed a process for want of memory: see `dmesg`"
         return RunFailed(text, reports, causes)
 
     def interrupted(self, signum: int) -> RunInterrupted:
@@ -233,8 +241,7 @@ def run_directory() -> Generator[Path]:
     """A private directory for everything that the run keeps in files, torch's included."""
     # In memory where possible: writing back a mapped file to a disk stalls whoever writes to it.
     shm = Path("/dev/shm")
-    in_memory = "TMPDIR" not in os.environ and shm.is_dir() and os.access(shm, os.W_OK)
-    where = str(shm) if in_memory else None
+    where = str(shm) if "TMPDIR" not in os.environ and _has_room(shm) else None
     path = Path(tempfile.mkdtemp(prefix="commlang-", dir=where))
     before, tempfile.tempdir = tempfile.tempdir, str(path)
     try:
@@ -242,6 +249,22 @@ def run_directory() -> Generator[Path]:
     finally:
         tempfile.tempdir = before
         shutil.rmtree(path, ignore_errors=True)
+
+
+def board_in(run_dir: Path, ranks: int) -> Board:
+    """The board of a run; raises UsageError if its directory has no room for it."""
+    try:
+        return Board.create(run_dir / BOARD_FILE, range(ranks))
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep the files of the run in {run_dir.parent}: {error.strerror}. Make room "
+            "there, or set TMPDIR to another folder."
+        ) from error
+
+
+def _has_room(folder: Path) -> bool:
+    usable = folder.is_dir() and os.access(folder, os.W_OK)
+    return usable and shutil.disk_usage(folder).free >= _ROOM
 
 
 @contextlib.contextmanager

@@ -64,9 +64,13 @@ class Board:
 
     @classmethod
     def create(cls, path: Path, ranks: Sequence[int]) -> Board:
-        """A new board in a file at `path` for `ranks` (global), none of which has started."""
+        """A new board in a file at `path` for `ranks` (global), none of which has started.
+
+        Raises OSError if there is no room for it.
+        """
         with path.open("x+b") as file:
-            file.truncate(_ROW * len(ranks))
+            # Whoever writes to a mapped hole of a file for which the disk has no room is killed.
+            _allocate(file.fileno(), _ROW * len(ranks))
             return cls(mmap.mmap(file.fileno(), 0))._cleared(ranks)
 
     @classmethod
@@ -178,6 +182,13 @@ class Board:
             self._set(row, _Word.RANK, rank)
             self._set(row, _Word.POSITION, NOT_STARTED)
         return self
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:  # macOS
+        os.write(descriptor, bytes(size))
 
 
 def alive(pid: int) -> bool:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from commlang.errors import CommlangError
+from commlang.execute.shortage import lacks_memory, shortage
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def failure_fields(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SystemExit):
         return {"message": f"left before its last statement by sys.exit({error.code!r})"}
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if lacks_memory(error):
+        text = shortage(error)
     return {
         "message": text,
         "traceback": "".join(traceback.format_exception(error)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+# Longer than any launcher takes to end its ranks.
+_CLEAN_UP_S = 25.0
 
 
 class Interrupted(BaseException):
@@ -26,7 +29,7 @@ class Interrupted(BaseException):
 
 @contextmanager
 def signals_raised() -> Generator[None]:
-    """Raise Interrupted on the first of SIGNALS and ignore all later ones, to the end of the block.
+    """Raise Interrupted on the first of SIGNALS, and not again while that is dealt with.
 
     Whoever presses Ctrl-C twice would else break off the clean-up. Where no one in the block had
     more to tell of it, it leaves as RunInterrupted. Does nothing outside the main thread, which
@@ -35,13 +38,16 @@ def signals_raised() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    owner = os.getpid()
+    owner, quiet_until = os.getpid(), 0.0
 
     def caught(signum: int, frame: object) -> None:
+        nonlocal quiet_until
         if os.getpid() != owner:  # a rank that was forked just now, and has no handlers of its own
             os._exit(128 + signum)
-        ignore_signals()
-        raise Interrupted(signum)
+        # Not for ever: Python drops an exception that is raised inside of a finaliser.
+        if time.monotonic() > quiet_until:
+            quiet_until = time.monotonic() + _CLEAN_UP_S
+            raise Interrupted(signum)
 
     before = {signum: signal.signal(signum, caught) for signum in SIGNALS}
     try:

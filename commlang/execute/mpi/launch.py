@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.diagnosis import Narrator
-from commlang.execute.launch import Ending, last_lines, run_directory
+from commlang.execute.launch import Ending, board_in, last_lines, run_directory
 from commlang.execute.mpi.found import find_mpirun
-from commlang.execute.progress import BOARD_FILE, Board
 from commlang.execute.report import State
 from commlang.execute.signals import Interrupted, signals_raised
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from commlang.execute.options import LaunchOptions
+    from commlang.execute.progress import Board
 
 JOB_FILE = "job"
 SAID_FILE = "said"
@@ -66,7 +66,7 @@ def launch_mpi(
         )
     ranks, mpirun = options.nproc_per_node, find_mpirun()
     with signals_raised(), run_directory() as run_dir:
-        board = Board.create(run_dir / BOARD_FILE, range(ranks))
+        board = board_in(run_dir, ranks)
         (run_dir / JOB_FILE).write_bytes(pickle.dumps((entry, args, timeout, os.getpid())))
         ending = Ending(board, run_dir, narrator or Narrator())
         job = _Job(mpirun, ranks, board, run_dir, max(timeout, _SLOW_START_S))
