@@ -16,6 +16,7 @@ from commlang.execute.agreement import Agreement
 from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
+from commlang.execute.in_use import give_up, only_plan_on, refuse_failed
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
 from commlang.execute.report import first_line
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from commlang.schedule import Action
 
 Step = Callable[[], Any]
-
-_running: dict[dist.ProcessGroup, object] = {}
-"""Groups that a plan runs on now."""
 
 
 class Executor:
@@ -184,19 +182,10 @@ class Executor:
         return self._run_now(tensors)
 
     def _run_now(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        token = object()
-        group = self.group
-        if _running.setdefault(group, token) is not token:
-            raise UsageError(
-                "a plan runs on this process group already, in another thread or in an extern; "
-                "operations of two would pair up at random, so give each a group of its own"
-            )
-        try:
+        with only_plan_on(self.group):
             self._refuse_failed()
             self.bind(**tensors)
             self._run()
-        finally:
-            del _running[group]
         return self.tensors
 
     def _run(self) -> None:
@@ -212,9 +201,19 @@ class Executor:
                     step()
         except BaseException as error:
             self._failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+            if self._fails_group(number):
+                give_up(self.group, self._failure)
             if not isinstance(error, Exception):
                 raise
             raise CommlangError(self._failure) from error
+
+    def _fails_group(self, number: int) -> bool:
+        """Whether it was an operation on the caller's group that failed at an action."""
+        if not 0 <= number < len(self.actions):
+            return False
+        row = self._row_at(number)
+        local = self.program.site_of(row).kind.is_local
+        return not local and int(self.program.group[row]) == 0
 
     def _refuse_failed(self) -> None:
         if self._failure is not None:
@@ -223,6 +222,7 @@ class Executor:
                 "at different places; make another one, on a new process group if it was an "
                 "operation on the group itself that failed"
             )
+        refuse_failed(self.group)
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -377,8 +377,12 @@ class Executor:
         """The statement of an action, with its place: for diagnoses."""
         if not 0 <= number < len(self.actions):
             return "no statement"
-        row = self.actions[number].row if self._failed_row is None else self._failed_row
+        row = self._row_at(number)
         return f"`{self.program.text(row)}` ({self.program.where(row)}){self._partner(row)}"
+
+    def _row_at(self, number: int) -> int:
+        """The row of an action, or that of its rows which has failed."""
+        return self.actions[number].row if self._failed_row is None else self._failed_row
 
     def _partner(self, row: int) -> str:
         """The rank at the other end of a message, which its text gives as an expression."""
