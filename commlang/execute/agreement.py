@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch.distributed as dist
 
 from commlang.errors import CommlangError
+from commlang.execute.failures import Failures
 from commlang.execute.report import first_line
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Agreement:
                 said = self._verdict(card)
         if said != _AGREED:
             raise CommlangError(said)
+
+    @property
+    def failures(self) -> Failures:
+        """Where the ranks that met here tell one another of a failure."""
+        return Failures(self._store, f"commlang/{self.turn}", self._rank, self._size)
 
     def part(self, *, wait: bool) -> None:
         """Wait, but no longer than the timeout, until all ranks have come here.

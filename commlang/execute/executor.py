@@ -146,6 +146,9 @@ class Executor:
         self._communicators = self._agreement = None
         self._steps, self._bound_to = [], None
         well = error is None and self._failure is None
+        if error is not None and self._failure is None:
+            said = f"rank {self.rank} left the Executor between two runs: {_said(error)}"
+            agreement.failures.tell(said, cause=True)
         # Whoever closes connections while another rank still makes or uses them breaks that rank.
         if self.plan.subgroups:
             agreement.part(wait=well)
@@ -200,20 +203,26 @@ class Executor:
                     position[0] = number
                     step()
         except BaseException as error:
-            self._failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
-            if self._fails_group(number):
-                give_up(self.group, self._failure)
+            self._failure = self._account(number, error)
             if not isinstance(error, Exception):
                 raise
             raise CommlangError(self._failure) from error
 
-    def _fails_group(self, number: int) -> bool:
-        """Whether it was an operation on the caller's group that failed at an action."""
-        if not 0 <= number < len(self.actions):
-            return False
+    def _account(self, number: int, error: BaseException) -> str:
+        """Tell the other ranks of the failure of an action; all that is known of it."""
+        failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+        if number < 0:  # interrupted before the first
+            return failure
         row = self._row_at(number)
-        local = self.program.site_of(row).kind.is_local
-        return not local and int(self.program.group[row]) == 0
+        own = self.program.site_of(row).kind.is_local or not isinstance(error, Exception)
+        assert self._agreement is not None
+        self._agreement.failures.tell(failure, cause=own)
+        if not own:
+            failure += self._agreement.failures.hear()
+            group = self._group()
+            if group is not None and int(self.program.group[row]) == 0:
+                give_up(group, failure)
+        return failure
 
     def _refuse_failed(self) -> None:
         if self._failure is not None:

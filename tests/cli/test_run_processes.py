@@ -125,9 +125,7 @@ def finish(*processes: subprocess.Popen[str]) -> list[tuple[int, str, str]]:
 
 
 AT = "at `step(x)` (sum.cl:6:5)"
-WAITED = (
-    "  {ranks} waited for rank 1 at `all_reduce(x)` (sum.cl:7:5), after `step(x)` (sum.cl:6:5)"
-)
+WAITED = "  {ranks} waited for rank 1 at `all_reduce(x)` (sum.cl:7:5), after `step(x)` (sum.cl:6:5)"
 
 
 @pytest.mark.parametrize(
