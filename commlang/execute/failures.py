@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from commlang.execute.diagnosis import ranks_text
 from commlang.execute.reach import Unreachable, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from commlang.execute.stores import Store
 
+T = TypeVar("T")
 _HEARD_S = 3.0
 _PAUSE_S = 0.05
 _SLACK_S = 2.0
@@ -34,18 +35,24 @@ class Failures:
     def tell(self, said: str, *, cause: bool) -> None:
         """Leave a note, for good; `cause` if the failure is this rank's own."""
         note = json.dumps({"said": said, "cause": cause})
-        self._ask(lambda store: store.set(self._key(self._rank), note))
+
+        def leave(store: Store) -> None:
+            store.set(self._key(self._rank), note)
+
+        self._ask(leave)
 
     def hear(self) -> str:
         """What the others' notes add to a failure of this rank, as the end of a clause.
 
         That is the first rank whose failure is its own, or which ranks nothing is heard of.
         """
-        notes: Mapping[int, Any] = self._ask(self._collect) or {}
+        notes = self._ask(self._collect)
+        if notes is None:
+            return ""
         if begun := [note["said"] for _, note in sorted(notes.items()) if note["cause"]]:
             return f"; before that, {begun[0]}"
         silent = sorted(set(range(self._size)) - {self._rank, *notes})
-        if not silent or self._store is None:
+        if not silent:
             return ""
         return f"; nothing was heard of {ranks_text(silent)}, which may not have come there"
 
@@ -62,7 +69,7 @@ class Failures:
             time.sleep(_PAUSE_S)
         return notes
 
-    def _ask(self, question: Any) -> Any:
+    def _ask(self, question: Callable[[Store], T]) -> T | None:
         """Ask the store, whose process may be gone, or worse, be there and not answer."""
         store = self._store
         if store is None:

@@ -344,7 +344,7 @@ def test_a_file_that_cannot_be_written_is_as_it_was(
     tmp_path: Path, argv: tuple[str, ...], output: str
 ) -> None:
     """Files may not grow beyond ten bytes, as on a disk that is full."""
-    text = "pattern a( x: float32[8], y: float32[8]):\n    h = async all_reduce(x)\n"
+    text = "pattern a( x: float32[8]):\n    send(x, dst=ranks.next)\n    recv(x, src=ranks.prev)\n"
     (tmp_path / "a.cl").write_text(text)
     (tmp_path / "a.csv").write_text("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n")
     done = subprocess.run(

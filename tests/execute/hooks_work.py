@@ -119,7 +119,7 @@ def ddp_missing(rank: int, size: int, path: Path) -> list[str]:
     found: list[str] = []
     with joined(rank, size, path):
         dist.barrier()
-        hasty = dist.new_group(timeout=timedelta(seconds=2 * SHORT))
+        hasty: Any = dist.new_group(timeout=timedelta(seconds=2 * SHORT))
         pattern = commlang.load("ring_all_reduce")
         with commlang.ddp_hook(pattern, process_group=hasty) as hook:
             hook(None, Bucket(0)).wait()
