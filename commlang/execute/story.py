@@ -86,8 +86,9 @@ class Story:
     def finished(self, rank: int, position: int) -> str:
         """The last statement that a rank has finished in this run, else the run before."""
         turn, number = divmod(position, TURN)
-        actions = self._actions(rank)
-        for action in reversed(actions[: min(number, len(actions))]):
+        if number >= AFTER:
+            return ""
+        for action in reversed(self._actions(rank)[:number]):
             # What was only started is not finished.
             if action.act is not Act.START:
                 return self._statement(action.row)
