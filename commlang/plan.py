@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from commlang.checks import check_program
 from commlang.errors import CommlangError, PatternError, UsageError
@@ -92,6 +92,14 @@ class Plan(BaseModel):
 
     _definition: Definition | None = PrivateAttr(default=None)
     _programs: dict[int, Program] = PrivateAttr(default_factory=dict[int, Any])
+
+    @model_validator(mode="after")
+    def _groups_are_of_the_world(self) -> Plan:
+        for group in self.groups:
+            inside = all(0 <= rank < self.world for rank in group.ranks)
+            if not inside or len(set(group.ranks)) < len(group.ranks):
+                raise ValueError(f"group `{group.label}` is not of {self.world} ranks, each once")
+        return self
 
     @property
     def fingerprint(self) -> str:
@@ -190,7 +198,7 @@ class Plan(BaseModel):
         """
         try:
             fields: Any = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"not a plan of version {VERSION}: the file: Invalid JSON: {error}"
             ) from None

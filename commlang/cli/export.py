@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commlang.cli.files import write_new
 from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.cli.prepare import check_and_say, parameter_settings
+from commlang.cli.rewrite import create_file
 
 if TYPE_CHECKING:
     from commlang.program import Program
@@ -77,7 +77,7 @@ def command(
     if output is None:
         click.echo(text, nl=False)
         return
-    write_new(output, text)
+    create_file(output, text)
     say(f"wrote {output}; run it with `torchrun --nproc-per-node {program.world} {output}`")
 
 

@@ -39,18 +39,6 @@ def expand_folders(paths: Iterable[str], fail: Callable[[UsageError], None]) -> 
                 yield file
 
 
-def write_new(path: str, text: str) -> None:
-    """Write a file that is not there yet; raises UsageError where it is, or cannot be written."""
-    try:
-        with open(path, "x", encoding="utf-8") as stream:  # noqa: PTH123 (as above)
-            stream.write(text)
-    except FileExistsError:
-        raise UsageError(f"{path} exists already; choose another name") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot write {path}: {reason}") from None
-
-
 def _below(folder: str) -> Iterator[str]:
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from commlang.cli.files import write_new
 from commlang.cli.guard import say
+from commlang.cli.rewrite import create_file
 
 
 @click.command("import")
@@ -54,5 +54,5 @@ def command(
     if output is None:
         click.echo(made.text, nl=False)
         return
-    write_new(output, made.text)
+    create_file(output, made.text)
     say(f"wrote {output}; check it with `commlang lint {output}`")

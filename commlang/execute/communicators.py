@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
-from commlang.execute.agreement import first_line
+from commlang.execute.report import first_line
 
 if TYPE_CHECKING:
     from datetime import timedelta

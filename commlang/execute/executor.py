@@ -12,12 +12,15 @@ import torch.distributed as dist
 
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
-from commlang.execute.agreement import Agreement, first_line
+from commlang.execute.agreement import Agreement
 from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
+from commlang.execute.in_use import give_up, only_plan_on, refuse_failed
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.execute.report import first_line
+from commlang.execute.shortage import lacks_memory, shortage
 from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
@@ -35,9 +38,6 @@ if TYPE_CHECKING:
     from commlang.schedule import Action
 
 Step = Callable[[], Any]
-
-_running: dict[dist.ProcessGroup, object] = {}
-"""Groups that a plan runs on now."""
 
 
 class Executor:
@@ -155,6 +155,9 @@ class Executor:
         self._communicators = self._agreement = None
         self._steps, self._bound_to = [], None
         well = error is None and self._failure is None
+        if error is not None and self._failure is None:
+            said = f"rank {self.rank} left the Executor between two runs: {_said(error)}"
+            agreement.failures.tell(said, cause=True)
         # Whoever closes connections while another rank still makes or uses them breaks that rank.
         if self.plan.subgroups:
             agreement.part(wait=well)
@@ -191,19 +194,10 @@ class Executor:
         return self._run_now(tensors)
 
     def _run_now(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        token = object()
-        group = self.group
-        if _running.setdefault(group, token) is not token:
-            raise UsageError(
-                "a plan runs on this process group already, in another thread or in an extern; "
-                "operations of two would pair up at random, so give each a group of its own"
-            )
-        try:
+        with only_plan_on(self.group):
             self._refuse_failed()
             self.bind(**tensors)
             self._run()
-        finally:
-            del _running[group]
         return self.tensors
 
     def _run(self) -> None:
@@ -218,10 +212,26 @@ class Executor:
                     position[0] = number
                     step()
         except BaseException as error:
-            self._failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+            self._failure = self._account(number, error)
             if not isinstance(error, Exception):
                 raise
             raise CommlangError(self._failure) from error
+
+    def _account(self, number: int, error: BaseException) -> str:
+        """Tell the other ranks of the failure of an action; all that is known of it."""
+        failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+        if number < 0:  # interrupted before the first
+            return failure
+        row = self._row_at(number)
+        own = self.program.site_of(row).kind.is_local or not isinstance(error, Exception)
+        assert self._agreement is not None
+        self._agreement.failures.tell(failure, cause=own)
+        if not own:
+            failure += self._agreement.failures.hear()
+            group = self._group()
+            if group is not None and int(self.program.group[row]) == 0:
+                give_up(group, failure)
+        return failure
 
     def _refuse_failed(self) -> None:
         if self._failure is not None:
@@ -230,6 +240,7 @@ class Executor:
                 "at different places; make another one, on a new process group if it was an "
                 "operation on the group itself that failed"
             )
+        refuse_failed(self.group)
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -397,8 +408,12 @@ class Executor:
         """The statement of an action, with its place: for diagnoses."""
         if not 0 <= number < len(self.actions):
             return "no statement"
-        row = self.actions[number].row if self._failed_row is None else self._failed_row
+        row = self._row_at(number)
         return f"`{self.program.text(row)}` ({self.program.where(row)}){self._partner(row)}"
+
+    def _row_at(self, number: int) -> int:
+        """The row of an action, or that of its rows which has failed."""
+        return self.actions[number].row if self._failed_row is None else self._failed_row
 
     def _partner(self, row: int) -> str:
         """The rank at the other end of a message, which its text gives as an expression."""
@@ -449,6 +464,8 @@ def _place(tensor: object) -> object:
 
 def _said(error: BaseException) -> str:
     """What failed, in a line; torch says all it has to say in RuntimeErrors."""
+    if lacks_memory(error):
+        return shortage(error)
     name = type(error).__name__
     if not str(error):
         return name

@@ -12,6 +12,7 @@ from torch.distributed.fsdp._fully_shard._fsdp_api import AllGather, ReduceScatt
 from torch.distributed.fsdp._fully_shard._fsdp_collectives import DefaultAllocMixin
 
 from commlang.errors import UsageError
+from commlang.execute.communicators import device_of, timeout_of
 from commlang.execute.executor import Executor
 from commlang.execute.worker import Worker
 
@@ -120,8 +121,9 @@ class DDPHook(_Closing):
             [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
         )
         self._pattern, self._values = pattern, values
-        ranks = dist.get_process_group_ranks(process_group or dist.group.WORLD)
-        self._group: Any = _dist.new_group(ranks, sort_ranks=False)
+        base: Any = process_group or dist.group.WORLD
+        ranks, timeout = dist.get_process_group_ranks(base), timeout_of(base, device_of(base))
+        self._group: Any = _dist.new_group(ranks, timeout=timeout, sort_ranks=False)
         self._factor = 1 / len(ranks) if average else 1.0
         self._bound: dict[int, _Bound] = {}
         self._worker: Worker | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from math import prod
 from typing import TYPE_CHECKING
 
 import torch
 
 from commlang.errors import UsageError
+from commlang.execute.shortage import allocating
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +75,9 @@ class Memory:
 
     def _tensor(self, name: str, view: View, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
         found = given.get(name, self.tensors.get(name))
-        return self._zeros(shape_of(view), view.dtype) if found is None else found
+        if found is None:
+            return self._zeros(shape_of(view), view.dtype, f"tensor `{name}`")
+        return found
 
     def _check(self, name: str, view: View, tensor: object) -> None:
         if not isinstance(tensor, torch.Tensor):
@@ -146,10 +150,13 @@ class Memory:
         return self._temps[key]
 
     def _temp(self, block: BufferBlock) -> torch.Tensor:
-        return self._zeros((self._capacity[block.storage],), block.dtype)
+        shape = (self._capacity[block.storage],)
+        return self._zeros(shape, block.dtype, f"temp `{block.name}`")
 
-    def _zeros(self, shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
-        with torch.inference_mode(False):  # else a later run outside that mode could not write it
+    def _zeros(self, shape: tuple[int, ...], dtype: DType, what: str) -> torch.Tensor:
+        size = prod(shape) * dtype.itemsize
+        # Not in inference mode, else a later run outside that mode could not write it.
+        with torch.inference_mode(False), allocating(what, size):
             return torch.zeros(shape, dtype=torch_dtype(dtype), device=self._device)
 
 

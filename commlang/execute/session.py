@@ -16,6 +16,7 @@ from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
 from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
+from commlang.execute.shortage import allocating
 from commlang.execute.story import AFTER, Story
 from commlang.execute.world import choose_backend, choose_device
 
@@ -87,7 +88,7 @@ def _run(
         return data.initial(rank, name)
 
     entry = data.tensors(world.rank)
-    tensors = {name: tensor.clone() for name, tensor in entry.items()}
+    tensors = {name: _copy(name, tensor) for name, tensor in entry.items()}
     executor.bind(**tensors)
 
     def refill() -> None:
@@ -100,6 +101,11 @@ def _run(
     measure(executor, settings.warmup, refill, first=2)
     times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
     return RankResult(world.rank, platform.node(), times, contracts)
+
+
+def _copy(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    with allocating(f"tensor `{name}`", tensor.nbytes):
+        return tensor.clone()
 
 
 def _collect(result: RankResult, world: World) -> Outcome:

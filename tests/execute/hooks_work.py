@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import commlang
 from commlang.errors import CommlangError
-from tests.execute.executor_work import joined, said
+from tests.execute.executor_work import SHORT, joined, said, tell, wait_for
 from tests.tuning.tables import table
 
 if TYPE_CHECKING:
@@ -123,6 +124,46 @@ def ddp_refusals(rank: int, size: int, path: Path) -> list[str]:
             except (CommlangError, RuntimeError) as error:
                 found.append(str(error).splitlines()[0])
     return found
+
+
+class Bucket:
+    """What DDP hands to its hook."""
+
+    def __init__(self, index: int) -> None:
+        self._index, self._buffer = index, torch.ones(8)
+
+    def index(self) -> int:
+        return self._index
+
+    def buffer(self) -> torch.Tensor:
+        return self._buffer
+
+
+def ddp_missing(rank: int, size: int, path: Path) -> list[str]:
+    """Rank 1 stays away from the second bucket; the hook is of no more use, and says so."""
+    found: list[str] = []
+    with joined(rank, size, path):
+        dist.barrier()
+        hasty: Any = dist.new_group(timeout=timedelta(seconds=2 * SHORT))
+        pattern = commlang.load("ring_all_reduce")
+        with commlang.ddp_hook(pattern, process_group=hasty) as hook:
+            hook(None, Bucket(0)).wait()
+            if rank == 1:
+                for other in (0, 2):
+                    wait_for(path, f"failed {other}")
+                return []
+            for index in (0, 0, 1):
+                found.append(_failure(hook, Bucket(index)))
+                tell(path, f"failed {rank}")
+    return found
+
+
+def _failure(hook: Any, bucket: Bucket) -> str:
+    try:
+        hook(None, bucket).wait()
+    except (CommlangError, RuntimeError) as error:
+        return str(error).splitlines()[0]
+    return ""
 
 
 def fsdp(rank: int, size: int, path: Path) -> list[Any]:

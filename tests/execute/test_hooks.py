@@ -37,6 +37,15 @@ def test_ddp_hooks_refuse_what_they_cannot_run(ranks: Any) -> None:
         assert "float32" in unfit
 
 
+def test_a_ddp_hook_is_of_no_more_use_once_an_operation_has_timed_out(ranks: Any) -> None:
+    found = ranks(work.ddp_missing, 3)
+    assert found[1] == []
+    for first, again, other_bucket in (found[0], found[2]):
+        assert "with rank" in first or "nothing was heard of rank 1" in first
+        assert "this Executor stopped in the middle of a run (rank" in again
+        assert "an operation on this process group has failed (rank" in other_bucket
+
+
 def test_fsdp_learns_the_same_with_patterns_for_its_collectives(ranks: Any) -> None:
     for by_backend, by_ring in ranks(work.fsdp, 4):
         assert by_backend == [0.0] * work.STEPS
