@@ -38,11 +38,12 @@ _NEEDED = {
     "AllgatherOptions": ("asyncOp",),
     "ReduceScatterOptions": ("reduceOp", "asyncOp"),
     "AllToAllOptions": ("asyncOp",),
+    "BarrierOptions": ("asyncOp", "device"),
 }
 _METHODS = (
     *("allreduce", "reduce", "broadcast", "scatter", "gather", "allgather", "all_gather_single"),
     *("reduce_scatter", "reduce_scatter_single", "alltoall", "all_to_all_single"),
-    *("send", "recv"),
+    *("send", "recv", "barrier"),
 )
 
 
@@ -154,11 +155,20 @@ class DirectCalls(PublicCalls):
             for field, value in fields.items():
                 setattr(chosen, field, value)
         start = partial(method, *arguments, later)
-        if len(arguments) == 1:  # by far the most; a call with its arguments spelled out is faster
+        if len(arguments) == 1:  # as in most cases; a call with its arguments spelled out is faster
             (data,) = arguments
             return Call(start, lambda: method(data, now).wait())
+        if len(arguments) == 2:
+            output, data = arguments
+            return Call(start, lambda: method(output, data, now).wait())
         run = partial(method, *arguments, now)
         return Call(start, lambda: run().wait())
+
+    def _barrier(self) -> Call:
+        device = _device_of_barriers(self.group)
+        if device is None:
+            return super().collective("barrier")
+        return self._call(self._direct.barrier, options="BarrierOptions", device=device)
 
     def _all_reduce(self, tensor: torch.Tensor, *, op: Any) -> Call:
         return self._call(self._direct.allreduce, [tensor], options="AllreduceOptions", reduceOp=op)
@@ -217,6 +227,15 @@ class DirectCalls(PublicCalls):
     ) -> Call:
         arguments = (output, tensor, output_split_sizes, input_split_sizes)
         return self._call(self._direct.all_to_all_single, *arguments, options="AllToAllOptions")
+
+
+def _device_of_barriers(group: dist.ProcessGroup) -> torch.device | None:
+    """What `dist.barrier` takes without being told, or None where it looks at the current device.
+
+    NCCL needs one, as its barrier is an all_reduce.
+    """
+    bound: torch.device | None = getattr(group, "bound_device_id", None)
+    return torch.device("cpu") if bound is None and not torch.accelerator.is_available() else bound
 
 
 def _plain(tensors: list[torch.Tensor]) -> bool:

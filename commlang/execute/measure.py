@@ -66,12 +66,13 @@ def measure(
         settle()
         dist.barrier(executor.group)  # pyright: ignore[reportUnknownMemberType]
         base = turn * TURN
-        marks[0] = time.perf_counter()
-        for number, step in enumerate(steps):
-            position[0] = base + number
-            step()
-            settle()
-            marks[number + 1] = time.perf_counter()
+        with executor.mode:
+            marks[0] = time.perf_counter()
+            for number, step in enumerate(steps):
+                position[0] = base + number
+                step()
+                settle()
+                marks[number + 1] = time.perf_counter()
         position[0] = base + AFTER
         totals.append(marks[-1] - marks[0])
         _add(actions, marks, timings)
