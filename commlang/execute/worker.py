@@ -67,7 +67,7 @@ class Worker:
 
     @property
     def is_busy_for_others(self) -> bool:
-        """Whether something is still to be done, asked by another thread than the one that does it."""
+        """Whether something is still to be done, and not by the thread that asks."""
         busy = self._last is not None and not self._last.done()
         return busy and threading.get_ident() != self._thread
 
