@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from commlang.execute import calls, surroundings
+from commlang.execute.stores import HashStore
 from tests.execute import calls_work as work
 
 
@@ -39,7 +40,7 @@ def test_a_group_of_another_class_is_called_as_its_author_expects() -> None:
     ],
 )
 def test_public_calls_are_taken_where_torch_differs(changed: dict[str, Any]) -> None:
-    store = dist.HashStore()
+    store = HashStore()
     group = dist.ProcessGroup(store, 0, 1)
     assert calls.has_direct_calls(group)
     with work.public_only(**changed):
@@ -49,7 +50,7 @@ def test_public_calls_are_taken_where_torch_differs(changed: dict[str, Any]) -> 
 
 
 def test_flight_recorder_and_profiler_see_what_they_see_of_calls_by_hand(ranks: Any) -> None:
-    statements = {"all_reduce(x, op=max) (<text>:2:5)", "wait(h) (<text>:19:5)"}
+    statements = {"all_reduce(x, op=max) (<text>:2:5)", "wait(h) (<text>:18:5)"}
     for found in ranks(work.seen_by_tools, 2):
         recorded, profiled = found["by hand"]
         assert [entry[0] for entry in recorded][:3] == [
