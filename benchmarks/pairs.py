@@ -155,7 +155,7 @@ def interval(ratios: Sequence[float]) -> tuple[float, float]:
     """The confidence interval of the median of independent ratios."""
     from scipy.stats import quantile_test
 
-    found = quantile_test(ratios, q=1.0, p=0.5).confidence_interval(CONFIDENCE)
+    found: Any = quantile_test(ratios, q=1.0, p=0.5).confidence_interval(CONFIDENCE)
     return float(found.low), float(found.high)
 
 
