@@ -1,4 +1,4 @@
-"""What hosts tell of their devices: texts as nvidia-smi prints them, trees as the kernel has them."""
+"""What hosts tell of their devices: texts as of nvidia-smi, and folders as of the kernel."""
 
 from __future__ import annotations
 
