@@ -95,10 +95,10 @@ def _run(
         for name, tensor in tensors.items():
             tensor.copy_(entry[name])
 
-    measure(executor, 1, refill, first=1)
+    measure(executor, 1, refill, first=1, stepwise=True)
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
     contracts = check_contracts(plan, world.rank, initial, final, executor.externs)
-    measure(executor, settings.warmup, refill, first=2)
+    measure(executor, settings.warmup, refill, first=2, stepwise=True)
     times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
     return RankResult(world.rank, platform.node(), times, contracts)
 

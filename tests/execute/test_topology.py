@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import platform
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
-from commlang.execute import topology
+from commlang.execute import session, topology
 from commlang.execute.topology import Topology, infiniband, links_of, network, probe
 from commlang.report.run import HostTopology
 from commlang.report.text import _host  # pyright: ignore[reportPrivateUsage]
@@ -127,3 +130,18 @@ def test_without_the_tool_nothing_is_stated(
     assert probe("node1", ["A", "B"], tmp_path) == Topology("node1", ["A", "B"])
     monkeypatch.setattr(topology, "_matrix", lambda: pytest.fail("one GPU has no pairs"))
     assert probe("node1", ["A"], tmp_path) == Topology("node1", ["A"])
+
+
+def test_the_first_rank_of_a_host_with_cuda_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"card {index}")
+    monkeypatch.setattr(session, "probe", Topology)
+
+    def world(device: str, local_rank: int) -> Any:
+        return SimpleNamespace(device=torch.device(device), local_rank=local_rank)
+
+    assert session.topology_of(world("cuda:0", 0)) == Topology(
+        platform.node(), ["card 0", "card 1"]
+    )
+    assert session.topology_of(world("cuda:1", 1)) is None
+    assert session.topology_of(world("cpu", 0)) is None
