@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import torch.distributed as dist
+from torch.autograd import profiler
 
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
@@ -16,11 +19,12 @@ from commlang.execute.agreement import Agreement
 from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
-from commlang.execute.in_use import give_up, only_plan_on, refuse_failed
+from commlang.execute.in_use import give_up, occupy, refuse_failed, vacate
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
 from commlang.execute.report import first_line
 from commlang.execute.shortage import lacks_memory, shortage
+from commlang.execute.surroundings import below_autograd, ranged
 from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
@@ -88,11 +92,13 @@ class Executor:
         """A watchdog's own: `position[0]` is then the number of the action that runs."""
         self.program = plan.program(self.rank)
         self._check_externs(stand_in)
+        self.mode = nullcontext() if self.externs else below_autograd()
+        """The context of the steps: beneath autograd, unless Python callables are among them."""
         self.actions: list[Action] = plan.actions(self.rank, self.program)
         self._memory = Memory(self.program, self.device)
         self._agreement: Agreement | None = None
         self._communicators: Communicators | None = None
-        self._bound_to: tuple[object, ...] | None = None
+        self._bound = False
         self._steps: list[Step] = []
         self._works: dict[int, Any] = {}
         self._failed_row: int | None = None
@@ -153,7 +159,7 @@ class Executor:
             self._worker = None
         communicators, agreement = self._communicators, self._agreement
         self._communicators = self._agreement = None
-        self._steps, self._bound_to = [], None
+        self._steps, self._bound = [], False
         well = error is None and self._failure is None
         if error is not None and self._failure is None:
             said = f"rank {self.rank} left the Executor between two runs: {_said(error)}"
@@ -178,7 +184,7 @@ class Executor:
         `wait` does.
         """
         self._worker = self._worker or Worker(self.device)
-        return self._worker.submit(lambda: self._run_now(tensors))
+        return self._worker.submit(lambda: self.run(**tensors))
 
     def run(self, /, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run the plan once on these tensors, in place; returns all tensor parameters by name.
@@ -189,29 +195,34 @@ class Executor:
         names the rank and the statement, if an operation or an extern fails: the ranks are then
         at different places, so this Executor runs no more.
         """
-        if self._worker is not None and not self._worker.is_idle:
+        if self._worker is not None and self._worker.is_busy_for_others:
             raise UsageError("a run that was started is under way; wait for it first")
-        return self._run_now(tensors)
-
-    def _run_now(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        with only_plan_on(self.group):
+        group = self._group() or self.group
+        occupy(group)
+        try:
             self._refuse_failed()
-            self.bind(**tensors)
+            if not (self._bound and self._memory.holds(tensors)):
+                self.bind(**tensors)
             self._run()
-        return self.tensors
+        finally:
+            vacate(group)
+        return self._memory.tensors.copy()
 
     def _run(self) -> None:
         position = self.position
-        number = -1
+        steps = self._traced() if getattr(profiler, "_is_profiler_enabled", False) else self._steps
+        coming = iter(steps)
         try:
-            if position is None:
-                for number, step in enumerate(self._steps):  # noqa: B007 (named in the error)
-                    step()
-            else:
-                for number, step in enumerate(self._steps):
-                    position[0] = number
-                    step()
+            with self.mode:
+                if position is None:
+                    for step in coming:
+                        step()
+                else:
+                    for number, step in enumerate(coming):
+                        position[0] = number
+                        step()
         except BaseException as error:
+            number = len(steps) - length_hint(coming) - 1  # counting would cost each step time
             self._failure = self._account(number, error)
             if not isinstance(error, Exception):
                 raise
@@ -232,6 +243,16 @@ class Executor:
             if group is not None and int(self.program.group[row]) == 0:
                 give_up(group, failure)
         return failure
+
+    def _traced(self) -> list[Step]:
+        """The steps, each a range that a profiler shows under its statement's text and place."""
+        actions = zip(self.actions, self._steps, strict=True)
+        return [ranged(self._title(action), step) for action, step in actions]
+
+    def _title(self, action: Action) -> str:
+        text = f"{self.program.text(action.row)} ({self.program.where(action.row)})"
+        ends = action.act is Act.JOIN and not text.startswith("wait")
+        return f"end of {text}" if ends else text
 
     def _refuse_failed(self) -> None:
         if self._failure is not None:
@@ -256,17 +277,16 @@ class Executor:
         """Cut all views and resolve all calls for these tensors, unless that was done before."""
         if self._communicators is None:
             raise UsageError("use the Executor in a `with` statement")
-        asked = tuple((name, id(t), _place(t)) for name, t in sorted(tensors.items()))
-        if asked == self._bound_to:
+        if self._bound and self._memory.holds(tensors):
             return
-        self._bound_to = None
-        self._memory.adopt(tensors)  # which keeps them, so that no id is used again
+        self._bound = False
+        self._memory.adopt(tensors)
         self._steps = [self._step(action) for action in self.actions]
-        self._bound_to = asked
+        self._bound = True
 
     def release(self) -> None:
         """Hold on to no tensors; the next run or bind needs all that the pattern reads."""
-        self._bound_to, self._steps = None, []
+        self._bound, self._steps = False, []
         self._memory.release()
 
     def _step(self, action: Action) -> Step:
@@ -453,13 +473,6 @@ def _checked_group(plan: Plan, group: dist.ProcessGroup | int | None) -> dist.Pr
 def _card(plan: Plan, device: torch.device) -> dict[str, str]:
     """All that ranks which run together must agree on."""
     return {**plan.summary(), "commlang": __version__, "device": device.type}
-
-
-def _place(tensor: object) -> object:
-    """Where a tensor's data are: `x.data = y` moves them and leaves the object the same."""
-    if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
-        return tensor.data_ptr(), tensor.shape
-    return None
 
 
 def _said(error: BaseException) -> str:

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from commlang.errors import CommlangError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     import torch.distributed as dist
 
 _running: dict[dist.ProcessGroup, object] = {}
 _failed: WeakKeyDictionary[dist.ProcessGroup, str] = WeakKeyDictionary()
 
 
-@contextmanager
-def only_plan_on(group: dist.ProcessGroup) -> Generator[None]:
-    """Raise UsageError if a plan runs on the group already; none else may start in the block."""
+def occupy(group: dist.ProcessGroup) -> None:
+    """Let nothing else run on a group until it is vacated; raises UsageError if a plan does now."""
     token = object()
     if _running.setdefault(group, token) is not token:
         raise UsageError(
             "a plan runs on this process group already, in another thread or in an extern; "
             "operations of two would pair up at random, so give each a group of its own"
         )
-    try:
-        yield
-    finally:
-        del _running[group]
+
+
+def vacate(group: dist.ProcessGroup) -> None:
+    """Let others run on the group again."""
+    del _running[group]
 
 
 def give_up(group: dist.ProcessGroup, why: str) -> None:
@@ -39,6 +36,8 @@ def give_up(group: dist.ProcessGroup, why: str) -> None:
 
 def refuse_failed(group: dist.ProcessGroup) -> None:
     """Raise CommlangError for a group that was given up: what runs on it would hang, or pair up."""
+    if not _failed:
+        return
     why = _failed.get(group)
     if why is not None:
         raise CommlangError(

@@ -50,6 +50,22 @@ class Memory:
         self.tensors: dict[str, torch.Tensor] = {}
         """The tensor of every parameter, as the caller gave it."""
         self._flat: dict[str, torch.Tensor] = {}
+        self._places: list[tuple[str, torch.Tensor, int, torch.Size]] = []
+
+    def holds(self, given: Mapping[str, torch.Tensor]) -> bool:
+        """Whether to adopt these tensors would change nothing.
+
+        `x.data = y` moves a tensor's data and leaves the object the same.
+        """
+        known = 0
+        for name, tensor, data, shape in self._places:
+            if name in given:
+                known += 1
+                if given[name] is not tensor:
+                    return False
+            if tensor.data_ptr() != data or tensor.shape != shape:
+                return False
+        return known == len(given)
 
     def adopt(self, given: Mapping[str, torch.Tensor]) -> None:
         """Use these tensors; others stay as they were, or are made here and filled with zeros.
@@ -68,10 +84,11 @@ class Memory:
         self.tensors = tensors
         # Detached: operations write in place into leaves that require gradients, too.
         self._flat = {name: tensor.detach().view(-1) for name, tensor in tensors.items()}
+        self._places = [(name, t, t.data_ptr(), t.shape) for name, t in tensors.items()]
 
     def release(self) -> None:
         """Forget the parameters' tensors; temps are kept."""
-        self.tensors, self._flat = {}, {}
+        self.tensors, self._flat, self._places = {}, {}, []
 
     def _tensor(self, name: str, view: View, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
         found = given.get(name, self.tensors.get(name))

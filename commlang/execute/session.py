@@ -18,6 +18,7 @@ from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
 from commlang.execute.shortage import allocating
 from commlang.execute.story import AFTER, Story
+from commlang.execute.topology import probe
 from commlang.execute.world import choose_backend, choose_device
 
 if TYPE_CHECKING:
@@ -25,18 +26,20 @@ if TYPE_CHECKING:
 
     from commlang.execute.rank import RankContext
     from commlang.execute.settings import Settings
+    from commlang.execute.topology import Topology
     from commlang.execute.world import World
     from commlang.plan import Plan
 
 
 @dataclass(slots=True)
 class RankResult:
-    """What one rank found out."""
+    """What one rank found out; on CUDA, the first of a host also knows the host's topology."""
 
     rank: int
     host: str
     times: RankTimes
     contracts: list[ContractResult] = field(default_factory=list[ContractResult])
+    topology: Topology | None = None
 
 
 @dataclass(slots=True)
@@ -63,6 +66,7 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
         ) as executor:
             position = executor.position = context.position
             result = _run(executor, plan, settings, world, position)
+        result.topology = topology_of(world)
         return _collect(result, world)
 
 
@@ -95,10 +99,10 @@ def _run(
         for name, tensor in tensors.items():
             tensor.copy_(entry[name])
 
-    measure(executor, 1, refill, first=1)
+    measure(executor, 1, refill, first=1, stepwise=True)
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
     contracts = check_contracts(plan, world.rank, initial, final, executor.externs)
-    measure(executor, settings.warmup, refill, first=2)
+    measure(executor, settings.warmup, refill, first=2, stepwise=True)
     times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
     return RankResult(world.rank, platform.node(), times, contracts)
 
@@ -106,6 +110,14 @@ def _run(
 def _copy(name: str, tensor: torch.Tensor) -> torch.Tensor:
     with allocating(f"tensor `{name}`", tensor.nbytes):
         return tensor.clone()
+
+
+def topology_of(world: World) -> Topology | None:
+    """What this rank's host says of its devices, if the run is on CUDA and no other rank asks."""
+    if world.device.type != "cuda" or world.local_rank != 0:
+        return None
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return probe(platform.node(), names)
 
 
 def _collect(result: RankResult, world: World) -> Outcome:
