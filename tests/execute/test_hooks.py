@@ -28,7 +28,8 @@ def test_ddp_hooks_refuse_what_they_cannot_run(ranks: Any) -> None:
         assert "float32" in unfit
 
 
-def test_fsdp_learns_the_same_with_patterns_for_its_collectives(ranks: Any) -> None:
-    for by_backend, by_ring in ranks(work.fsdp, 4):
+def test_fsdp_learns_the_same_with_patterns_and_so_does_ddp_on_a_dim_of_a_mesh(ranks: Any) -> None:
+    for by_backend, by_ring, by_dim in ranks(work.fsdp, 4):
         assert by_backend == [0.0] * work.STEPS
         assert max(by_ring) < ROUNDING
+        assert by_dim == [0.0, 0.0]
