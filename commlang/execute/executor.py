@@ -22,6 +22,14 @@ from commlang.execute.communicators import Communicators, backend_of, device_of,
 from commlang.execute.in_use import give_up, occupy, refuse_failed, vacate
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.execute.meshes import (
+    Axes,
+    DeviceMesh,
+    axes_of,
+    checked_group,
+    device_of_mesh,
+    is_alive,
+)
 from commlang.execute.report import first_line
 from commlang.execute.shortage import lacks_memory, shortage
 from commlang.execute.surroundings import below_autograd, ranged
@@ -53,6 +61,9 @@ class Executor:
     for one another and destroy those. `timeout` is how long operations on subgroups, entry and
     exit may wait; the group's own by default.
 
+    `group` may be a DeviceMesh, or a part of one: its ranks in row-major order are the plan's, and
+    its own groups serve the axes that the pattern's `mesh` gives the same names.
+
     `externs` binds the pattern's externs to Python callables that take the extern's parameters in
     order: tensors of the declared shape, to be written in place, and numbers. Every extern that
     this rank calls needs one, unless `stand_in` has them take the time that their `cost` says.
@@ -62,14 +73,15 @@ class Executor:
     hangs there, or may hang unless `allow_hazards` is given.
 
     Raises UsageError if torch.distributed is not initialised, this rank is not in the group, the
-    group has another size than the plan's world or an extern is missing or unknown.
+    group has another size than the plan's world, a DeviceMesh another shape than the pattern's
+    mesh, or an extern is missing or unknown.
     """
 
     def __init__(
         self,
         plan: Plan,
         *,
-        group: dist.ProcessGroup | int | None = None,
+        group: dist.ProcessGroup | DeviceMesh | int | None = None,
         device: torch.device | str | None = None,
         externs: Mapping[str, Callable[..., Any]] | None = None,
         stand_in: bool = False,
@@ -78,15 +90,19 @@ class Executor:
     ) -> None:
         self.plan = plan
         # Weak, since a gloo group that outlives destroy_process_group aborts Python's exit.
-        self._group = weakref.ref(_checked_group(plan, group))
+        self._group = weakref.ref(checked_group(plan, group))
+        mesh = group if isinstance(group, DeviceMesh) else None
         self.rank = dist.get_rank(self.group)
-        self.device = torch.device(device) if device is not None else device_of(self.group)
+        if device is None:
+            device = device_of(self.group) if mesh is None else device_of_mesh(mesh)
+        self.device = torch.device(device)
         self.backend = backend_of(self.group, self.device)
         if "nccl" in self.backend:
             eager = getattr(self.group, "bound_device_id", None) is not None
             init = NcclInit.EAGER if eager else NcclInit.LAZY
             plan.check_for(Target(Backend.NCCL, init), allow_hazards=allow_hazards)
         self.timeout = timeout if timeout is not None else timeout_of(self.group, self.device)
+        self._axes = Axes({}) if mesh is None else axes_of(plan, mesh, self.group, self.device)
         self.externs = dict(externs or {})
         self.position: memoryview | None = None
         """A watchdog's own: `position[0]` is then the number of the action that runs."""
@@ -130,7 +146,7 @@ class Executor:
     def group(self) -> dist.ProcessGroup:
         """The process group; raises UsageError once it was destroyed."""
         group = self._group()
-        if group is None:
+        if group is None or not is_alive(group):
             raise UsageError("the process group of this Executor was destroyed; make another one")
         return group
 
@@ -140,9 +156,10 @@ class Executor:
         if self._communicators is not None:
             raise UsageError("this Executor is open already; make another one")
         self._refuse_failed()
-        agreement = Agreement(self.group, self.timeout)
+        group, lent = self.group, self._axes.groups()
+        agreement = Agreement(group, self.timeout)
         agreement.meet(_card(self.plan, self.device))
-        self._communicators = Communicators(self.plan, self.group, self.timeout, agreement.turn)
+        self._communicators = Communicators(self.plan, group, self.timeout, agreement.turn, lent)
         self._agreement = agreement
         return self
 
@@ -165,7 +182,7 @@ class Executor:
             said = f"rank {self.rank} left the Executor between two runs: {_said(error)}"
             agreement.failures.tell(said, cause=True)
         # Whoever closes connections while another rank still makes or uses them breaks that rank.
-        if self.plan.subgroups:
+        if communicators.own:
             agreement.part(wait=well)
         if well:
             communicators.close()
@@ -197,15 +214,16 @@ class Executor:
         """
         if self._worker is not None and self._worker.is_busy_for_others:
             raise UsageError("a run that was started is under way; wait for it first")
-        group = self._group() or self.group
-        occupy(group)
+        held = self._communicators
+        groups = [self.group] if held is None else held.lent
+        occupy(groups)
         try:
             self._refuse_failed()
             if not (self._bound and self._memory.holds(tensors)):
                 self.bind(**tensors)
             self._run()
         finally:
-            vacate(group)
+            vacate(groups)
         return self._memory.tensors.copy()
 
     def _run(self) -> None:
@@ -453,21 +471,6 @@ class _Batch:
         works, self.works = self.works, []
         for work in works:
             work.wait()
-
-
-def _checked_group(plan: Plan, group: dist.ProcessGroup | int | None) -> dist.ProcessGroup:
-    if not dist.is_initialized():
-        raise UsageError(
-            "torch.distributed is not initialised; call init_process_group first, or use "
-            "`with commlang.process_group():`"
-        )
-    chosen = group if group is not None else dist.group.WORLD
-    if not isinstance(chosen, dist.ProcessGroup) or dist.get_rank(chosen) < 0:
-        raise UsageError("this rank is not a member of the group, so it makes no Executor on it")
-    size = dist.get_world_size(chosen)
-    if size != plan.world:
-        raise UsageError(f"the plan is for {plan.world} ranks, the process group has {size}")
-    return chosen
 
 
 def _card(plan: Plan, device: torch.device) -> dict[str, str]:

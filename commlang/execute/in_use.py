@@ -8,25 +8,30 @@ from weakref import WeakKeyDictionary
 from commlang.errors import CommlangError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch.distributed as dist
 
 _running: dict[dist.ProcessGroup, object] = {}
 _failed: WeakKeyDictionary[dist.ProcessGroup, str] = WeakKeyDictionary()
 
 
-def occupy(group: dist.ProcessGroup) -> None:
-    """Let nothing else run on a group until it is vacated; raises UsageError if a plan does now."""
+def occupy(groups: Sequence[dist.ProcessGroup]) -> None:
+    """Let nothing else run on groups until they are vacated; UsageError if a plan does now."""
     token = object()
-    if _running.setdefault(group, token) is not token:
-        raise UsageError(
-            "a plan runs on this process group already, in another thread or in an extern; "
-            "operations of two would pair up at random, so give each a group of its own"
-        )
+    for at, group in enumerate(groups):
+        if _running.setdefault(group, token) is not token:
+            vacate(groups[:at])
+            raise UsageError(
+                "a plan runs on this process group already, in another thread or in an extern; "
+                "operations of two would pair up at random, so give each a group of its own"
+            )
 
 
-def vacate(group: dist.ProcessGroup) -> None:
-    """Let others run on the group again."""
-    del _running[group]
+def vacate(groups: Sequence[dist.ProcessGroup]) -> None:
+    """Let others run on the groups again."""
+    for group in groups:
+        del _running[group]
 
 
 def give_up(group: dist.ProcessGroup, why: str) -> None:

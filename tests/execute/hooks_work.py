@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
@@ -107,8 +108,24 @@ def ddp_auto(rank: int, size: int, path: Path) -> tuple[list[float], set[str]]:
     ], chosen
 
 
-def _ddp(model: nn.Module) -> Any:
-    return DistributedDataParallel(model, bucket_cap_mb=0.005)
+def _ddp(model: nn.Module, group: dist.ProcessGroup | None = None) -> Any:
+    return DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.005)
+
+
+def ddp_on_a_dim(mesh: DeviceMesh, rank: int) -> list[float]:
+    """DDP over one dim of a mesh, with a hook over it: how far it is from DDP's own gradients."""
+    group = mesh.get_group("dp")
+    plain = trained(_ddp(Mixed(), group), rank, 1)
+    pattern = commlang.loads("pattern f(x: t[n], t = float32):\n    all_reduce(x)\n", "f")
+    found: list[float] = []
+    for where in (mesh["dp"], group):
+        with commlang.ddp_hook(pattern, process_group=where) as hook:
+            model = _ddp(Mixed(), group)
+            model.register_comm_hook(None, hook)
+            mine = trained(model, rank, 1)
+        pairs = zip(chain(*plain), chain(*mine), strict=True)
+        found.append(max((a - b).abs().max().item() for a, b in pairs))
+    return found
 
 
 def ddp_refusals(rank: int, size: int, path: Path) -> list[str]:
@@ -167,11 +184,13 @@ def _failure(hook: Any, bucket: Bucket) -> str:
 
 
 def fsdp(rank: int, size: int, path: Path) -> list[Any]:
-    """How far the gradients of each pair of patterns are from FSDP2's own."""
+    """How far the gradients of each pair of patterns are from FSDP2's own; then DDP on a dim."""
     kinds = ("all_gather", "reduce_scatter")
     pairs = [[f"{kind}_single" for kind in kinds], [f"ring_{kind}" for kind in kinds]]
     found: list[Any] = []
     with joined(rank, size, path):
+        grid = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+        by_dim = ddp_on_a_dim(grid, rank)
         mesh = init_device_mesh("cpu", (size,))
         plain = trained(_sharded(mesh, None), rank)
         for gather, scatter in pairs:
@@ -184,7 +203,7 @@ def fsdp(rank: int, size: int, path: Path) -> list[Any]:
                 ]
             )
         dist.barrier()
-    return found
+    return [*found, by_dim]
 
 
 def _sharded(mesh: Any, comms: Any) -> Any:

@@ -46,7 +46,8 @@ def test_a_ddp_hook_is_of_no_more_use_once_an_operation_has_timed_out(ranks: Any
         assert "an operation on this process group has failed (rank" in other_bucket
 
 
-def test_fsdp_learns_the_same_with_patterns_for_its_collectives(ranks: Any) -> None:
-    for by_backend, by_ring in ranks(work.fsdp, 4):
+def test_fsdp_learns_the_same_with_patterns_and_so_does_ddp_on_a_dim_of_a_mesh(ranks: Any) -> None:
+    for by_backend, by_ring, by_dim in ranks(work.fsdp, 4):
         assert by_backend == [0.0] * work.STEPS
         assert max(by_ring) < ROUNDING
+        assert by_dim == [0.0, 0.0]
