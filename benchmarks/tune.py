@@ -4,8 +4,8 @@
 
 `commlang tune` runs twice, in processes of its own. The first table chooses, the second one judges
 what was chosen: `own` is gloo's all_reduce, `gain` its median over that of the choice, `regret` how
-much longer the choice takes than the best single pattern of the second run. Times are medians in
-ms, of the slowest rank. The exit code is 1 if at 8 ranks a gain from 1 to 64 KiB is below 3.
+much longer, by the mean, the choice takes than the best single pattern of the second run. Times are
+of the slowest rank, in ms. The exit code is 1 if at 8 ranks a gain from 1 to 64 KiB is below 3.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def judged(first: Table, row: Row) -> tuple[str, float]:
     """A line on what the first table chooses, by the times of a row of the second, and the gain."""
     names = first.choose(row.world, row.bytes).names
     chosen = names[0] if names else COLLECTIVE
-    best = min(row.times, key=lambda name: row.times[name].p50)
-    own, mine, least = (1e3 * row.times[name].p50 for name in (COLLECTIVE, chosen, best))
-    spread = row.times[chosen]
+    best = min(row.times, key=lambda name: row.times[name].mean)
+    own, mine, least = (row.times[name] for name in (COLLECTIVE, chosen, best))
+    gain = own.p50 / mine.p50
     shown = (
-        f"{row.world:>5} {row.bytes:>8} {own:>7.2f}  {chosen:<28} {mine:>7.2f} "
-        f"{1e3 * spread.p10:>7.2f} {1e3 * spread.p90:>7.2f} {own / mine:>6.2f}  "
-        f"{best:<28} {least:>7.2f} {mine / least - 1:>7.0%}"
+        f"{row.world:>5} {row.bytes:>8} {1e3 * own.p50:>7.2f}  {chosen:<28} {1e3 * mine.p10:>7.2f} "
+        f"{1e3 * mine.p50:>7.2f} {1e3 * mine.p90:>7.2f} {gain:>6.2f}  "
+        f"{best:<28} {mine.mean / least.mean - 1:>7.0%}"
     )
-    return shown, own / mine
+    return shown, gain
 
 
 def main() -> int:
@@ -62,8 +62,8 @@ def main() -> int:
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"# {time.monotonic() - start:.0f} s; load averages at the end: {load}")
     print(
-        f"{'ranks':>5} {'bytes':>8} {'own':>7}  {'chosen':<28} {'p50':>7} {'p10':>7} {'p90':>7} "
-        f"{'gain':>6}  {'best':<28} {'p50':>7} {'regret':>7}"
+        f"{'ranks':>5} {'bytes':>8} {'own':>7}  {'chosen':<28} {'p10':>7} {'p50':>7} {'p90':>7} "
+        f"{'gain':>6}  {'best':<28} {'regret':>7}"
     )
     late: list[int] = []
     for row in second.rows:

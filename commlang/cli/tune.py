@@ -69,7 +69,7 @@ def sizes(text: str) -> tuple[int, ...]:
 @click.option("--backend", default="auto", show_default=True, help="gloo, nccl or mpi.")
 @click.option("--device", default="auto", show_default=True, help="cpu or cuda.")
 @click.option("-d", "--datatype", default="float32", show_default=True, metavar="DTYPE")
-@click.option("--rounds", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), default=24, show_default=True)
 @click.option(
     "--calls", type=click.IntRange(1), default=4, show_default=True, help="Calls of each turn."
 )
@@ -84,7 +84,7 @@ def command(patterns: tuple[str, ...], **given: Any) -> int:
 
     All of the library's patterns that do what the collective does are timed against the backend's
     own, or those that are named. They take turns in random order, on ranks that are started once;
-    what is far behind after five rounds is left out. Times are of the slowest rank.
+    what is far behind after six rounds is left out. Times are of the slowest rank.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from commlang.execute.environment import detect

@@ -56,5 +56,5 @@ class BenchSettings(Settings):
 class TuneSettings(Settings):
     """The same of `commlang tune`: `calls` follow one another in each of `rounds` turns."""
 
-    rounds: int = 20
+    rounds: int = 24
     calls: int = 4

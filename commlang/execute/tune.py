@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from commlang.execute.world import World
     from commlang.plan import Plan
 
-TRIAL = 5
+TRIAL = 6
 """After so many rounds, plans that are far behind are left out."""
 HOPELESS = 3.0
 """How many times the fastest one's median is far behind."""

@@ -17,7 +17,7 @@ HEAD = ("ranks", "bytes", "pattern", "p10", "p50", "p90", "gain")
 def render(table: Table, *, everything: bool = False) -> str:
     """For each world and size the backend's own and what is taken, or else all patterns.
 
-    `*` marks what is taken; the gain is that of the medians over the backend's own.
+    `*` marks what is taken; the gain is over the backend's own, by `Times.mean`.
     """
     host = table.host
     lines = [line for row in table.rows for line in _lines(table, row, everything)]
@@ -25,7 +25,7 @@ def render(table: Table, *, everything: bool = False) -> str:
         [
             f"{table.collective} of {table.dtype} on {table.backend}, {table.device}; "
             f"torch {table.torch}, {host.cpu}, {counted(host.cpus, 'CPU')}",
-            "  times of one call on the slowest rank; * is what `auto` takes",
+            "  times of one call on the slowest rank; * is what `auto` takes; gain by means",
             "",
             *_aligned([HEAD, *lines]),
         ]
@@ -36,7 +36,7 @@ def _lines(table: Table, row: Row, everything: bool) -> list[tuple[str, ...]]:
     chosen = table.choose(row.world, row.bytes).names
     taken = chosen[0] if chosen else table.collective
     own = row.times[table.collective]
-    fastest = sorted(row.times, key=lambda name: row.times[name].p50) if everything else []
+    fastest = sorted(row.times, key=lambda name: row.times[name].mean) if everything else []
     shown = dict.fromkeys([table.collective, taken, *fastest])
     place = (str(row.world), bytes_text(row.bytes))
     return [
@@ -47,7 +47,7 @@ def _lines(table: Table, row: Row, everything: bool) -> list[tuple[str, ...]]:
 
 def _cells(name: str, taken: bool, times: Times, own: Times) -> tuple[str, ...]:
     shown = (seconds_text(t) for t in (times.p10, times.p50, times.p90))
-    return (f"{name} *" if taken else name, *shown, f"{own.p50 / times.p50:.2f}x")
+    return (f"{name} *" if taken else name, *shown, f"{own.mean / times.mean:.2f}x")
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -21,6 +21,7 @@ def test_percentiles_are_of_turns() -> None:
     found = Times.of([0.001 * i for i in range(1, 12)])
     assert (found.p10, found.p50, found.p90) == pytest.approx((0.002, 0.006, 0.010))
     assert found.turns == 11
+    assert Times(p10=1, p50=2, p90=10, turns=3).mean == pytest.approx(0.3 + 0.8 + 3)
     assert Times.of([0.5]) == Times(p10=0.5, p50=0.5, p90=0.5, turns=1)
 
 
@@ -39,6 +40,15 @@ def test_percentiles_are_of_turns() -> None:
 )
 def test_the_nearest_size_by_ratio_decides(world: int, size: int, names: tuple[str, ...]) -> None:
     assert table().choose(world, size).names == names
+
+
+def test_a_lucky_median_does_not_decide() -> None:
+    found = table()
+    row = found.rows[0]
+    lucky = Times(p10=0.0009, p50=0.001, p90=0.009, turns=20)
+    rows = (row.model_copy(update={"times": {**row.times, "tree_all_reduce": lucky}}),)
+    choice = found.model_copy(update={"rows": rows}).choose(4, SMALL)
+    assert choice.names == ("star_all_reduce", "tree_all_reduce"), "means of 2 and 3.37 ms"
 
 
 @pytest.mark.parametrize(
