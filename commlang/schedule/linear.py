@@ -69,8 +69,18 @@ def linearise(program: Program, rank: int, whole: Callable[[], Program]) -> list
         elif all(program.site_of(row).asynchronous for row in block):
             actions.append(Action(Act.START, block[0], block))
         else:
-            actions.append(Action(Act.BATCH, block[0], block))
+            actions += _batch(program, block, joined)
     return actions
+
+
+def _batch(
+    program: Program, block: tuple[int, ...], joined: dict[int, tuple[int, ...]]
+) -> list[Action]:
+    """A block of single operations as one, then what it waits for, which was started before it."""
+    waits = [row for row in block if program.site_of(row).kind is Kind.WAIT]
+    rest = tuple(row for row in block if row not in waits)
+    joins = [Action(Act.JOIN, row, joined.get(row, ())) for row in waits]
+    return [*([Action(Act.BATCH, rest[0], rest)] if rest else []), *joins]
 
 
 def _joined(program: Program, rows: range) -> dict[int, tuple[int, ...]]:
