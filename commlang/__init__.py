@@ -17,7 +17,6 @@ from commlang.version import __version__
 
 if TYPE_CHECKING:
     from commlang.api import Pattern, load, loads
-    from commlang.automatic import auto
     from commlang.diagnostics import Diagnostic
     from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
@@ -36,7 +35,6 @@ __all__ = [
     "Program",
     "UsageError",
     "__version__",
-    "auto",
     "ddp_hook",
     "fsdp_comms",
     "load",
@@ -51,7 +49,6 @@ _LAZY = {
     "Pattern": "commlang.api",
     "Plan": "commlang.plan",
     "Program": "commlang.program",
-    "auto": "commlang.automatic",
     "ddp_hook": "commlang.execute.hooks",
     "fsdp_comms": "commlang.execute.hooks",
     "load": "commlang.api",

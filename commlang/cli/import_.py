@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from commlang.cli.guard import say
-from commlang.cli.rewrite import create_file
+from commlang.errors import UsageError
 
 
 @click.command("import")
@@ -54,5 +56,12 @@ def command(
     if output is None:
         click.echo(made.text, nl=False)
         return
-    create_file(output, made.text)
+    try:
+        with Path(output).open("x", encoding="utf-8") as stream:
+            stream.write(made.text)
+    except FileExistsError:
+        raise UsageError(f"{output} exists already; choose another name") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot write {output}: {reason}") from None
     say(f"wrote {output}; check it with `commlang lint {output}`")
