@@ -17,6 +17,7 @@ from commlang.version import __version__
 
 if TYPE_CHECKING:
     from commlang.api import Pattern, load, loads
+    from commlang.automatic import auto
     from commlang.diagnostics import Diagnostic
     from commlang.execute.embed import process_group
     from commlang.execute.executor import Executor
@@ -35,6 +36,7 @@ __all__ = [
     "Program",
     "UsageError",
     "__version__",
+    "auto",
     "ddp_hook",
     "fsdp_comms",
     "load",
@@ -49,6 +51,7 @@ _LAZY = {
     "Pattern": "commlang.api",
     "Plan": "commlang.plan",
     "Program": "commlang.program",
+    "auto": "commlang.automatic",
     "ddp_hook": "commlang.execute.hooks",
     "fsdp_comms": "commlang.execute.hooks",
     "load": "commlang.api",

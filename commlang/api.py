@@ -16,7 +16,7 @@ from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import load_module
 from commlang.source import Source
-from commlang.transports import Backend, NcclInit, Target
+from commlang.transports import RENDEZVOUS, Backend, NcclInit, Target
 from commlang.verify import (
     choose_pattern,
     default_world,
@@ -44,6 +44,9 @@ class TensorLike(Protocol):
 
 Tensors = Mapping[str, TensorLike | tuple[str, tuple[int, ...]]]
 """Tensors that the caller brings, or their dtype names and shapes, by parameter."""
+
+AUTO = "auto:"
+"""What comes before the name of a table, where the name of a pattern is asked for."""
 
 _Shapes = dict[str, tuple[str, tuple[int, ...]]]
 
@@ -124,15 +127,19 @@ class Pattern:
         preset: str | None = None,
         tensors: Tensors | None = None,
         max_events: int = MAX_EVENTS,
-        schedule: Schedule = "program",
+        schedule: Schedule = "overlap",
+        backend: str | None = None,
+        nccl_init: str = "lazy",
         **values: Any,
     ) -> Plan:
         """Check the pattern and plan it; raises PatternError with all its diagnostics.
 
         `tensors` says what the caller brings: parameters that stand in shapes are bound by it, and
-        the plan takes tensors of these shapes on every rank. `schedule` is "program", to run what
-        is written, or "overlap", to start operations early, wait for them late and make one of
-        small collectives that are neighbours.
+        the plan takes tensors of these shapes on every rank. `schedule` is "overlap", to start
+        operations early, wait for them late, make one of small collectives that are neighbours and
+        pieces of large operations that pass data on, or "program", to run what is written.
+        `backend` and `nccl_init` are as for `check`; without a backend the plan is for any, and an
+        Executor on NCCL checks it for that.
         """
         from commlang.plan import make_plan
 
@@ -145,6 +152,7 @@ class Pattern:
             shapes=shapes,
             max_events=max_events,
             schedule=schedule,
+            target=_target(backend, nccl_init) if backend else RENDEZVOUS,
         )
 
     def _choose(
@@ -164,10 +172,14 @@ class Pattern:
 def load(path: str | Path, pattern: str | None = None) -> Pattern:
     """Load a pattern file, or a pattern of the shipped library by name.
 
-    `pattern` says which one of the file, and so does `FILE:PATTERN`. Raises UsageError if the file
-    cannot be read or leaves open which pattern is meant, and PatternError if it does not parse or
-    an import fails.
+    `pattern` says which one of the file, and so does `FILE:PATTERN`; `auto:FILE` is `auto` of a
+    table. Raises UsageError if the file cannot be read or leaves open which pattern is meant, and
+    PatternError if it does not parse or an import fails.
     """
+    if isinstance(path, str) and path.startswith(AUTO):
+        from commlang.automatic import auto
+
+        return auto(path.removeprefix(AUTO))
     file, name = (str(path), None) if isinstance(path, Path) else split_target(path)
     return Pattern(choose_pattern(load_module(locate_source(file)), pattern or name))
 

@@ -8,10 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from commlang.checks import check_program
-from commlang.diagnostics import Severity
 from commlang.errors import CommlangError, PatternError, UsageError
 from commlang.expand.groups import GroupEntry
 from commlang.expand.run import MAX_EVENTS
@@ -19,10 +18,11 @@ from commlang.expand.values import Op
 from commlang.program import Program, build
 from commlang.resolve.check import check_all
 from commlang.resolve.modules import Definition, load_module
-from commlang.schedule import Action, Bucket, Schedule, Scheduled, apply, fused, linearise
+from commlang.schedule import Action, Bucket, Chunk, Schedule, Scheduled, apply, fused, linearise
 from commlang.schedule import schedule as make_schedule
 from commlang.source import Source
 from commlang.transports import RENDEZVOUS, Backend, Target
+from commlang.verify.refusal import is_sure, refuse
 from commlang.verify.values import format_value, parse_value
 from commlang.version import __version__
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _SHOWN = 200
+_ALLOW = "Executor(…, allow_hazards=True) runs it all the same"
+_SILENCE = "a comment, `# commlang: ignore[CODE] reason`, allows it"
 PROOFS = ("matched", "agreeing collectives", "deadlock-free under rendezvous")
 
 
@@ -84,11 +86,20 @@ class Plan(BaseModel):
     events: int
     max_events: int
     passes: tuple[str, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
     buckets: tuple[Bucket, ...] = ()
     proofs: tuple[str, ...] = PROOFS
 
     _definition: Definition | None = PrivateAttr(default=None)
     _programs: dict[int, Program] = PrivateAttr(default_factory=dict[int, Any])
+
+    @model_validator(mode="after")
+    def _groups_are_of_the_world(self) -> Plan:
+        for group in self.groups:
+            inside = all(0 <= rank < self.world for rank in group.ranks)
+            if not inside or len(set(group.ranks)) < len(group.ranks):
+                raise ValueError(f"group `{group.label}` is not of {self.world} ranks, each once")
+        return self
 
     @property
     def fingerprint(self) -> str:
@@ -153,13 +164,22 @@ class Plan(BaseModel):
                 groups=[GroupEntry(g.label, g.ranks) for g in self.groups[1:]],
                 max_events=self.max_events,
             )
-            self._programs[key] = apply(written, self.passes)
+            self._programs[key] = apply(written, self.passes, self.chunks)
         return self._programs[key]
 
     def actions(self, rank: int, program: Program | None = None) -> list[Action]:
         """What a rank's host does, in order; of `program` if one that has the rank is at hand."""
         known = program or self.program(rank)
         return fused(known, rank, linearise(known, rank, self.program), self.buckets)
+
+    def check_for(self, target: Target, *, allow_hazards: bool = False) -> None:
+        """Raise PatternError for what forbids to run the plan's order on a target.
+
+        Nothing is done if the plan was proven for it.
+        """
+        if not set(proofs_of(target)) <= set(self.proofs):
+            found = check_program(self.program(), target)
+            refuse(found, target, allow_hazards=allow_hazards, hint=_ALLOW)
 
     def forget(self) -> None:
         """Drop expanded programs; they are expanded again when needed."""
@@ -178,7 +198,7 @@ class Plan(BaseModel):
         """
         try:
             fields: Any = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"not a plan of version {VERSION}: the file: Invalid JSON: {error}"
             ) from None
@@ -209,19 +229,23 @@ def make_plan(
     *,
     shapes: Mapping[str, tuple[str, tuple[int, ...]]] | None = None,
     max_events: int = MAX_EVENTS,
-    schedule: Schedule = "program",
+    schedule: Schedule = "overlap",
+    target: Target = RENDEZVOUS,
 ) -> Plan:
-    """Check a pattern for a world and plan it; raises PatternError with all that is wrong."""
+    """Check a pattern for a world and plan it; raises PatternError with all that is wrong.
+
+    For NCCL that includes what may hang there.
+    """
     if world < 1:
         raise UsageError(f"a world of {world} ranks; there must be at least 1")
     found = check_all(definition.module)
     if found:
         raise PatternError(found)
     program = build(definition, world, values, shapes=shapes, max_events=max_events)
-    found = [d for d in check_program(program) if d.severity is Severity.ERROR]
-    if found:
-        raise PatternError(found)
-    return plan_of(make_schedule(program, RENDEZVOUS, schedule), max_events)
+    found = check_program(program, target)
+    refuse(found, target, allow_hazards=False, hint=_SILENCE)
+    proofs = proofs_of(target if is_sure(found) else RENDEZVOUS)
+    return plan_of(make_schedule(program, target, schedule), max_events, proofs)
 
 
 def plan_of(
@@ -248,6 +272,7 @@ def plan_of(
         events=len(program),
         max_events=max_events,
         passes=scheduled.passes,
+        chunks=scheduled.chunks,
         buckets=scheduled.buckets,
         proofs=proofs,
     )

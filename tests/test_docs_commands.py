@@ -116,8 +116,8 @@ ALL = [
     for path in DOCUMENTS
     for block in blocks(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
 ]
-LONG = ("docs/torch-pipelines.md",)
-"""Pages that judge all of torch's schedules, which takes minutes."""
+LONG = ("docs/torch-pipelines.md", "docs/training.md")
+"""Pages that judge all of torch's schedules, or train on many ranks: a matter of minutes."""
 PARAMETERS = [
     pytest.param(
         block,

@@ -10,8 +10,7 @@ import click
 
 from commlang.cli.lint import size
 from commlang.cli.start import started
-from commlang.diagnostics import Severity
-from commlang.errors import CommlangError, PatternError, UsageError
+from commlang.errors import CommlangError, UsageError
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Job:
     type=click.Choice(OPERATIONS),
     help="What the patterns do, for busbw; else their names tell.",
 )
-@click.option("--schedule", type=click.Choice(["program", "overlap"]), default="program")
+@click.option("--schedule", type=click.Choice(["overlap", "program"]), default="overlap")
 @click.option("--backend", default="auto", show_default=True)
 @click.option("--device", default="auto", show_default=True)
 @click.option("--nproc-per-node", type=click.IntRange(1), default=4, show_default=True)
@@ -157,17 +156,16 @@ def _jobs(file: str, world: int, given: dict[str, Any]) -> list[Job]:
         have = ", ".join(pattern.parameters) or "none"
         raise UsageError(f"`{file}` has no parameter `{name}` for its size; it has {have}")
 
+    backend = given["backend"] if given["backend"] in ("nccl", "mpi") else None
+
     def job(number: int) -> Job:
         chosen: dict[str, Any] = {**values, name: number}
-        plan = pattern.plan(world, schedule=given["schedule"], **chosen)
+        plan = pattern.plan(
+            world, schedule=given["schedule"], backend=backend, nccl_init="eager", **chosen
+        )
         dtype, size, count = _largest(plan)
         return Job(file, plan, dtype, size, count, len(pattern.tensors) == 1)
 
-    if given["backend"] in ("nccl", "mpi"):
-        chosen: dict[str, Any] = {**values, name: world}
-        found = pattern.check(world, backend=given["backend"], nccl_init="eager", **chosen)
-        if any(d.severity is not Severity.ADVICE for d in found):
-            raise PatternError(found)
     per = job(world).bytes / world
     numbers: dict[int, None] = {}
     for wanted in _sizes(given):
@@ -197,16 +195,12 @@ def _values(pattern: Pattern, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _largest(plan: Plan) -> tuple[str, int, int]:
-    """The largest tensor of any rank: its dtype, its bytes and its elements."""
-    import numpy as np
+    from commlang.tuning.candidates import largest_tensor
 
-    sizes = [
-        (view.dtype.name, view.dtype.itemsize * int(np.max(view.numel)), int(np.max(view.numel)))
-        for view in plan.program().tensors.values()
-    ]
-    if not sizes:
+    found = largest_tensor(plan.program())
+    if found is None:
         raise UsageError(f"`{plan.pattern}` has no tensors to measure")
-    return max(sizes, key=lambda entry: entry[1])
+    return found
 
 
 def _row(job: Job, found: Bench, at: int, given: dict[str, Any]) -> Row:

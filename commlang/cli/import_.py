@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from commlang.cli.guard import say
-from commlang.errors import UsageError
+from commlang.cli.rewrite import create_file
 
 
 @click.command("import")
@@ -56,12 +54,5 @@ def command(
     if output is None:
         click.echo(made.text, nl=False)
         return
-    try:
-        with Path(output).open("x", encoding="utf-8") as stream:
-            stream.write(made.text)
-    except FileExistsError:
-        raise UsageError(f"{output} exists already; choose another name") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot write {output}: {reason}") from None
+    create_file(output, made.text)
     say(f"wrote {output}; check it with `commlang lint {output}`")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from commlang.cli.rewrite import create_file
 from commlang.errors import UsageError
 from commlang.operations import OPERATIONS
 
@@ -43,16 +44,7 @@ def command(target: str) -> None:
     name = path.stem.replace("-", "_")
     text = STARTER.format(name=name, path=path)
     _check_name(name, text, path)
-    try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise UsageError(f"{path} exists already; choose another name") from None
-    except FileNotFoundError:
-        raise UsageError(f"there is no folder {path.parent}") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot write {path}: {reason}") from None
+    create_file(str(path), text)
     click.echo(f"wrote {path}; check it with `commlang lint {path}`")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from commlang.cli.auto import auto_of, chosen
 from commlang.cli.guard import say
-from commlang.diagnostics import Severity, did_you_mean
-from commlang.errors import PatternError, UsageError
+from commlang.diagnostics import did_you_mean
+from commlang.errors import UsageError
 
 if TYPE_CHECKING:
     from commlang.execute.environment import RankInfo
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from commlang.resolve.modules import Definition
     from commlang.transports import Target
 
-HAZARDS = "CL25"
-"""The codes of what may hang on a transport, as opposed to what certainly does."""
 UNDECIDED = "CL241"
 
 
@@ -30,12 +28,15 @@ def prepared(
     """Everything that is decided before a rank starts, or joins the others."""
     from commlang.verify import find_pattern
 
-    definition = find_pattern(file)
+    auto = auto_of(file)
+    definition = auto.definition if auto else find_pattern(file)
     settings = _settings(given, definition)
     program = _program(definition, info, options, given)
     local = _local_ranks(program.world, info, options)
-    target = target_of(settings, local)
-    sure = _check(program, target, given["allow_hazards"], quiet=bool(info and info.rank))
+    target, quiet = target_of(settings, local), bool(info and info.rank)
+    if auto:
+        program = chosen(auto, program, target, given, quiet=quiet)
+    sure = check_and_say(program, target, given["allow_hazards"], quiet=quiet)
     # Its pydantic would cost a refused pattern a fifth of the time.
     from commlang.plan import plan_of, proofs_of
     from commlang.schedule import schedule
@@ -58,18 +59,10 @@ def _program(
     given: dict[str, Any],
 ) -> Program:
     """Expand the pattern for its world, that of the ranks that are there if any."""
-    from commlang.expand.run import parameter_names
     from commlang.program import build
-    from commlang.verify import default_world, parse_settings, preset_values
+    from commlang.verify import default_world, preset_values
 
-    values = parse_settings(given["settings"])
-    known = parameter_names(definition.node)
-    for name in values:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
-            raise UsageError(
-                f"--set {name}: `{definition.node.name}` has no such parameter; {hint}"
-            )
+    values = parameter_settings(definition, given["settings"])
     world = info.world_size if info else None
     if options is not None and given["nproc_per_node"]:
         world = given["nproc_per_node"] * options.nodes
@@ -83,6 +76,22 @@ def _program(
             f"{world} ranks do not spread evenly over {options.nodes} nodes; give --nproc-per-node"
         )
     return build(definition, world, values, max_events=given["max_events"])
+
+
+def parameter_settings(definition: Definition, texts: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters that `--set` gives; raises UsageError for one that the pattern has not."""
+    from commlang.expand.run import parameter_names
+    from commlang.verify import parse_settings
+
+    values = parse_settings(texts)
+    known = parameter_names(definition.node)
+    for name in values:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+            raise UsageError(
+                f"--set {name}: `{definition.node.name}` has no such parameter; {hint}"
+            )
+    return values
 
 
 def _local_ranks(world: int, info: RankInfo | None, options: LaunchOptions | None) -> int | None:
@@ -114,34 +123,22 @@ def target_of(settings: Settings, local_ranks: int | None) -> Target:
     return Target(Backend(name), NcclInit.EAGER, device)
 
 
-def _check(program: Program, target: Target, allow_hazards: bool, *, quiet: bool) -> bool:
+def check_and_say(program: Program, target: Target, allow_hazards: bool, *, quiet: bool) -> bool:
     """Refuse what is wrong, and what may hang on NCCL; say what else there is.
 
     Returns whether no hazard is left, be it one that a comment or an option allows.
-
-    A comment silences a warning here as it does in lint, but what is wrong stays wrong.
     """
     from commlang.checks import check_program
-    from commlang.transports import Backend
-    from commlang.verify.ignores import Ignores
+    from commlang.verify.refusal import is_sure, refuse
 
     found = check_program(program, target)
-    errors = [d for d in found if d.severity is Severity.ERROR]
-    warnings = [d for d in found if d.severity is Severity.WARNING]
-    sure = not any(d.code.startswith(HAZARDS) for d in warnings)
-    ignores = Ignores()
-    warnings = [d for d in warnings if not ignores.silence(d)]
-    hazards = [d for d in warnings if d.code.startswith(HAZARDS)]
-    if errors:
-        raise PatternError(errors)
-    if hazards and target.backend is Backend.NCCL and not allow_hazards:
-        hint = "give --allow-hazards to run it all the same"
-        raise PatternError([replace(d, notes=(*d.notes, hint)) for d in hazards])
+    hint = "give --allow-hazards to run it all the same"
+    warnings = refuse(found, target, allow_hazards=allow_hazards, hint=hint)
     if not quiet:
         for warning in warnings:
             if warning.code != UNDECIDED:  # the run tells, on real data
                 say(warning.render())
-    return sure
+    return is_sure(found)
 
 
 def launch_options(given: dict[str, Any]) -> LaunchOptions:

@@ -38,6 +38,24 @@ def replace_file(path: str, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def create_file(path: str, text: str) -> None:
+    """Write a new file, whole or not at all; raises UsageError, also if there is one already."""
+    try:
+        with Path(path).open("x", encoding="utf-8") as stream:
+            try:
+                stream.write(text)
+                stream.flush()
+            except OSError:
+                Path(path).unlink()
+                raise
+    except FileExistsError:
+        raise UsageError(f"{path} exists already; choose another name") from None
+    except FileNotFoundError:
+        raise UsageError(f"cannot write {path}: there is no folder {Path(path).parent}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write {path}: {reason(error)}") from None
+
+
 def as_before(path: str, text: str) -> bytes:
     """A text with the line endings, and the byte order mark, that a file has now."""
     data = Path(path).read_bytes()

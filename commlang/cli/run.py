@@ -43,10 +43,10 @@ _SAID_BY_THEN_S = 2.0
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or cuda:INDEX.")
 @click.option(
     "--schedule",
-    type=click.Choice(["program", "overlap"]),
-    default="program",
+    type=click.Choice(["overlap", "program"]),
+    default="overlap",
     show_default=True,
-    help="Run what is written, or start early, wait late and coalesce what is small.",
+    help="Start early, wait late, coalesce what is small, split what is large; or as written.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Say which passes were applied, and why not.")
 @click.option("--allow-hazards", is_flag=True, help="Run even what may hang on NCCL.")

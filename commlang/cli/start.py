@@ -31,7 +31,8 @@ def started(
     for a backend or devices that are not there.
     """
     from commlang.execute.launch import launch
-    from commlang.execute.report import RunFailed
+    from commlang.execute.report import RunFailed, RunInterrupted
+    from commlang.execute.signals import ignore_signals
 
     ranks = options.nproc_per_node
     cuda = settings.may_use_cuda(ranks)
@@ -47,6 +48,9 @@ def started(
 
             return launch_mpi(entry, args, options, **watched)
         return launch(entry, args, options, **watched, cuda=cuda, preload=preload)
+    except RunInterrupted:
+        ignore_signals()  # for a second Ctrl-C there is nothing left to end but the message
+        raise
     except RunFailed as error:
         raise _plainly(error) from None
 

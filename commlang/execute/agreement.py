@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch.distributed as dist
 
 from commlang.errors import CommlangError
+from commlang.execute.failures import Failures
+from commlang.execute.report import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -51,6 +53,11 @@ class Agreement:
                 said = self._verdict(card)
         if said != _AGREED:
             raise CommlangError(said)
+
+    @property
+    def failures(self) -> Failures:
+        """Where the ranks that met here tell one another of a failure."""
+        return Failures(self._store, f"commlang/{self.turn}", self._rank, self._size)
 
     def part(self, *, wait: bool) -> None:
         """Wait, but no longer than the timeout, until all ranks have come here.
@@ -154,14 +161,6 @@ def ranks_text(ranks: Sequence[int]) -> str:
         return f"rank {ranks[0]}"
     shown = ", ".join(map(str, ranks[:8]))
     return f"ranks {shown}" + (f", … ({len(ranks)} of them)" if len(ranks) > 8 else "")
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, less the C++ file it was said in and the lines after the first."""
-    said = str(error).split("\n", 1)[0]
-    if said.startswith("[") and "] " in said:
-        said = said.split("] ", 1)[1]
-    return said or type(error).__name__
 
 
 def _is_fake(group: dist.ProcessGroup) -> bool:

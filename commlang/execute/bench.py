@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from commlang.execute.clock import settle_on
 from commlang.execute.contract import check_contracts, needs_final
 from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
 from commlang.execute.fill import Filler
-from commlang.execute.measure import settle_on
 from commlang.execute.session import device_of_ranks
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ that it needs, and the public one elsewhere.
 
 from __future__ import annotations
 
-from functools import partial
+import re
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,12 +39,17 @@ _NEEDED = {
     "AllgatherOptions": ("asyncOp",),
     "ReduceScatterOptions": ("reduceOp", "asyncOp"),
     "AllToAllOptions": ("asyncOp",),
+    "BarrierOptions": ("asyncOp", "device"),
 }
-_METHODS = (
-    *("allreduce", "reduce", "broadcast", "scatter", "gather", "allgather", "all_gather_single"),
-    *("reduce_scatter", "reduce_scatter_single", "alltoall", "all_to_all_single"),
-    *("send", "recv"),
-)
+# How many arguments, and the name of the last.
+_METHODS = {
+    **dict.fromkeys(("allreduce", "reduce", "broadcast"), (2, "opts")),
+    **dict.fromkeys(("scatter", "gather", "allgather", "all_gather_single"), (3, "opts")),
+    **dict.fromkeys(("reduce_scatter", "reduce_scatter_single", "alltoall"), (3, "opts")),
+    "all_to_all_single": (5, "opts"),
+    **dict.fromkeys(("send", "recv"), (3, "tag")),
+    "barrier": (1, "opts"),
+}
 
 
 @record
@@ -82,15 +88,25 @@ def has_direct_calls(group: dist.ProcessGroup) -> bool:
 
     A process group of another class may override methods that torch calls otherwise.
     """
-    if type(group) is not dist.ProcessGroup:
-        return False
-    if not all(hasattr(group, method) for method in _METHODS):
+    return type(group) is dist.ProcessGroup and _has_surface()
+
+
+@cache
+def _has_surface() -> bool:
+    """Whether torch's own class and options have what is needed; signatures are in docstrings."""
+    if not all(_takes(name, *last) for name, last in _METHODS.items()):
         return False
     options = {name: getattr(_c10d, name, None) for name in _NEEDED}
     return all(
         known is not None and all(hasattr(known(), field) for field in _NEEDED[name])
         for name, known in options.items()
     )
+
+
+def _takes(method: str, count: int, last: str) -> bool:
+    signatures = str(getattr(getattr(dist.ProcessGroup, method, None), "__doc__", "")).splitlines()
+    taken = [re.findall(r", (\w+): ", line) for line in signatures if f"{method}(self: " in line]
+    return any(len(names) == count and names[-1] == last for names in taken)
 
 
 class PublicCalls:
@@ -154,11 +170,20 @@ class DirectCalls(PublicCalls):
             for field, value in fields.items():
                 setattr(chosen, field, value)
         start = partial(method, *arguments, later)
-        if len(arguments) == 1:  # by far the most; a call with its arguments spelled out is faster
+        if len(arguments) == 1:  # as in most cases; a call with its arguments spelled out is faster
             (data,) = arguments
             return Call(start, lambda: method(data, now).wait())
+        if len(arguments) == 2:
+            output, data = arguments
+            return Call(start, lambda: method(output, data, now).wait())
         run = partial(method, *arguments, now)
         return Call(start, lambda: run().wait())
+
+    def _barrier(self) -> Call:
+        device = _device_of_barriers(self.group)
+        if device is None:
+            return super().collective("barrier")
+        return self._call(self._direct.barrier, options="BarrierOptions", device=device)
 
     def _all_reduce(self, tensor: torch.Tensor, *, op: Any) -> Call:
         return self._call(self._direct.allreduce, [tensor], options="AllreduceOptions", reduceOp=op)
@@ -217,6 +242,15 @@ class DirectCalls(PublicCalls):
     ) -> Call:
         arguments = (output, tensor, output_split_sizes, input_split_sizes)
         return self._call(self._direct.all_to_all_single, *arguments, options="AllToAllOptions")
+
+
+def _device_of_barriers(group: dist.ProcessGroup) -> torch.device | None:
+    """What `dist.barrier` takes without being told, or None where it looks at the current device.
+
+    NCCL needs one, as its barrier is an all_reduce.
+    """
+    bound: torch.device | None = getattr(group, "bound_device_id", None)
+    return torch.device("cpu") if bound is None and not torch.accelerator.is_available() else bound
 
 
 def _plain(tensors: list[torch.Tensor]) -> bool:

@@ -169,17 +169,36 @@ def _all_to_all(views: list[torch.Tensor], setting: _Setting) -> Call:
     outputs, inputs = views[:half], views[half:]
     if setting.name == "all_to_all" and (_even(views) or "nccl" in setting.backend):
         return setting.call(outputs, inputs)
+    received, sent = _joined(outputs), _joined(inputs)
+    if received is not None and sent is not None:
+        return setting.call(received, sent, name="all_to_all_single", **_splits(outputs, inputs))
     return _started(_split_all_to_all, outputs, inputs, setting)
+
+
+def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """The flat tensor that the parts are, if they lie behind one another in memory."""
+    start = end = parts[0].storage_offset()
+    storage = parts[0].untyped_storage().data_ptr()
+    for part in parts:
+        behind = part.untyped_storage().data_ptr() == storage and part.storage_offset() == end
+        if not behind or not part.is_contiguous():
+            return None
+        end += part.numel()
+    return parts[0].as_strided((end - start,), (1,))
+
+
+def _splits(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> dict[str, list[int]]:
+    return {
+        "output_split_sizes": [part.numel() for part in outputs],
+        "input_split_sizes": [part.numel() for part in inputs],
+    }
 
 
 def _split_all_to_all(
     outputs: list[torch.Tensor], inputs: list[torch.Tensor], setting: _Setting
 ) -> Finished:
     received = outputs[0].new_empty(sum(t.numel() for t in outputs))
-    sizes = {
-        "output_split_sizes": [t.numel() for t in outputs],
-        "input_split_sizes": [t.numel() for t in inputs],
-    }
+    sizes = _splits(outputs, inputs)
     work = setting.call(received, torch.cat(inputs), name="all_to_all_single", **sizes).start()
 
     def unpack() -> None:

@@ -9,9 +9,10 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import CommlangError, UsageError
-from commlang.execute.agreement import first_line
+from commlang.execute.report import first_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import timedelta
 
     from commlang.plan import Plan
@@ -21,23 +22,37 @@ _parked: list[dist.ProcessGroup] = []
 
 
 class Communicators:
-    """Process groups by the plan's numbers: 0 is the caller's, the others are made here.
+    """Process groups by the plan's numbers: 0 is the caller's, as are those of `lent`.
 
-    Where the caller's group is not the whole world, only its own ranks take part. `turn` tells
-    the groups of two plans on one group apart. Raises CommlangError if a group cannot be made.
+    The others are made here. Of `lent`, None is a group of the caller's that this rank is no
+    member of. Where the caller's group is not the whole world, only its own ranks take part.
+    `turn` tells the groups of two plans on one group apart. Raises CommlangError if a group
+    cannot be made.
     """
 
-    def __init__(self, plan: Plan, base: dist.ProcessGroup, timeout: timedelta, turn: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        base: dist.ProcessGroup,
+        timeout: timedelta,
+        turn: int,
+        lent: Mapping[int, dist.ProcessGroup | None] | None = None,
+    ) -> None:
         self._base = base
         self._timeout = timeout
         self._ranks = dist.get_process_group_ranks(base)
-        self._groups: dict[int, dist.ProcessGroup] = {0: base}
+        lent = {0: base, **(lent or {})}
+        self._lent = {number: group for number, group in lent.items() if group is not None}
+        self._groups = dict(self._lent)
+        self.lent = list(dict.fromkeys(self._lent.values()))
+        """The caller's groups, which stay."""
         self._apart = len(self._ranks) < dist.get_world_size()
-        wanted = [number for number, group in enumerate(plan.groups) if number and group.used]
-        if wanted and self._apart:
+        self.own = [n for n, group in enumerate(plan.groups) if group.used and n not in lent]
+        """The numbers of the groups that are made here, by whichever ranks; equal on all."""
+        if self.own and self._apart:
             _refuse_split(base)
         try:
-            for number in wanted:
+            for number in self.own:
                 name = f"commlang/{base.group_name}/{turn}/{number}"
                 self._create(number, plan.groups[number].ranks, plan.groups[number].label, name)
         except BaseException:
@@ -50,7 +65,7 @@ class Communicators:
         if self._apart and not member:
             return
         try:
-            made = (self._among_members if self._apart else self._in_world)(members, label, name)
+            made = make_group(self._base, members, label, name, self._timeout)
         except RuntimeError as error:
             raise CommlangError(
                 f"group `{label}` of ranks {list(ranks)} could not be made: {first_line(error)}"
@@ -58,52 +73,19 @@ class Communicators:
         if member:
             self._groups[number] = made
 
-    def _in_world(self, members: list[int], label: str, name: str) -> dist.ProcessGroup:
-        del name  # torch numbers the groups that all ranks make together
-        return cast("Any", dist).new_group(
-            members,
-            timeout=self._timeout,
-            backend=dist.get_backend(self._base),
-            group_desc=f"commlang:{label}",
-            sort_ranks=False,
-        )
-
-    def _among_members(self, members: list[int], label: str, name: str) -> dist.ProcessGroup:
-        """As `new_group(use_local_synchronization=True)` does it, but under a name of our own.
-
-        torch makes that name from the number of groups that a process has. Where ranks have
-        different ones they would never meet; where a group was destroyed they would meet at the
-        stale addresses that it left in the store.
-        """
-        c10d = cast("Any", dist.distributed_c10d)
-        world = c10d._world
-        _, store = world.pg_map[c10d._get_default_group()]
-        made, _ = c10d._new_process_group_helper(
-            len(members),
-            members.index(dist.get_rank()),
-            members,
-            dist.get_backend(self._base),
-            store,
-            name,
-            timeout=self._timeout,
-            group_desc=f"commlang:{label}",
-        )
-        world.pg_group_ranks[made] = {rank: place for place, rank in enumerate(members)}
-        return made
-
     def __getitem__(self, number: int) -> dist.ProcessGroup:
         return self._groups[number]
 
     @property
     def made(self) -> list[dist.ProcessGroup]:
         """The groups that were made here and that this rank is a member of."""
-        return [group for number, group in self._groups.items() if number]
+        return [group for number, group in self._groups.items() if number not in self._lent]
 
     def close(self) -> None:
-        """Destroy the groups that were made here; the caller's group stays."""
+        """Destroy the groups that were made here; the caller's stay."""
         for group in reversed(self.made):
             dist.destroy_process_group(group)
-        self._groups = {0: self._base}
+        self._groups = dict(self._lent)
 
     def abandon(self, *, pending: bool) -> None:
         """Destroy them after a failure: without waiting, and telling peers that still wait.
@@ -118,7 +100,43 @@ class Communicators:
                 dist.destroy_process_group(group)
             if pending:
                 _parked.append(group)
-        self._groups = {0: self._base}
+        self._groups = dict(self._lent)
+
+
+def make_group(
+    base: dist.ProcessGroup, members: list[int], label: str, name: str, timeout: timedelta
+) -> dist.ProcessGroup:
+    """A group of some ranks of the world, in their order, with the backend of `base`.
+
+    All ranks of the world make it together if `base` is the world, else its members alone do,
+    for whom `name` tells it from all others. Raises RuntimeError if they do not meet.
+    """
+    options = {"timeout": timeout, "group_desc": f"commlang:{label}"}
+    backend = dist.get_backend(base)
+    if dist.get_world_size(base) == dist.get_world_size():
+        new_group = cast("Any", dist).new_group  # which numbers groups that all make together
+        return new_group(members, backend=backend, sort_ranks=False, **options)
+    return _among_members(members, backend, name, options)
+
+
+def _among_members(
+    members: list[int], backend: str, name: str, options: dict[str, Any]
+) -> dist.ProcessGroup:
+    """As `new_group(use_local_synchronization=True)` does it, but under a name of our own.
+
+    torch makes that name from the number of groups that a process has. Where ranks have
+    different ones they would never meet; where a group was destroyed they would meet at the
+    stale addresses that it left in the store.
+    """
+    c10d = cast("Any", dist.distributed_c10d)
+    world = c10d._world
+    _, store = world.pg_map[c10d._get_default_group()]
+    place = members.index(dist.get_rank())
+    made, _ = c10d._new_process_group_helper(
+        len(members), place, members, backend, store, name, **options
+    )
+    world.pg_group_ranks[made] = {rank: place for place, rank in enumerate(members)}
+    return made
 
 
 def _refuse_split(base: dist.ProcessGroup) -> None:
@@ -142,6 +160,13 @@ def backend_of(group: dist.ProcessGroup, device: torch.device) -> str:
         config = dist.get_backend_config(group)
         raise UsageError(f"the group ({config}) moves no tensors on {device.type}")
     return known[device.type]
+
+
+def backend_here() -> str | None:
+    """The backend of the default group for the device that it would use; None without a group."""
+    if not dist.is_initialized() or dist.group.WORLD is None:
+        return None
+    return backend_of(dist.group.WORLD, device_of(dist.group.WORLD))
 
 
 def device_of(group: dist.ProcessGroup) -> torch.device:

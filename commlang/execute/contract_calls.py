@@ -10,7 +10,7 @@ import torch
 from commlang.execute import contract_arithmetic as arithmetic
 from commlang.execute.memory import torch_dtype
 from commlang.expand import arrays
-from commlang.expand.binding import is_tensor
+from commlang.expand.binding import handed_on, is_tensor
 from commlang.expand.values import take
 from commlang.records import record
 
@@ -91,7 +91,7 @@ class ScratchCall:
         operands = iter(sorted(given))
         values = [
             given[next(operands)] if is_tensor(p) else self._number(p.target.id)
-            for p in self._call.extern.node.params
+            for p in handed_on(self._call.extern.node.params)
         ]
         try:
             function(*values)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from commlang.execute.progress import DONE, JOINED, JOINING, NOT_STARTED
+from commlang.execute.progress import DONE, JOINED, JOINING, MEETING, NOT_STARTED
 from commlang.execute.report import RankReport, State
 from commlang.records import record
 
@@ -25,6 +25,7 @@ def _bare_step(rank: int, position: int) -> str:
 
 _OUTSIDE = {
     NOT_STARTED: "before joining the group",
+    MEETING: "while looking for the other ranks",
     JOINING: "while joining the group",
     JOINED: "before the first statement",
     DONE: "after the last statement",
@@ -38,12 +39,14 @@ class Narrator:
     `describe(rank, position)` is the statement, with its place in the file. `awaits(rank,
     position)` lists what the rank needs there before it can go on: pairs (peer, the least position
     at which the peer does its part). Positions are those that the ranks write, which count on
-    over repetitions. Without `awaits`, any rank's progress counts as progress of all. Both must be
-    cheap and must not communicate.
+    over repetitions. Without `awaits`, any rank's progress counts as progress of all.
+    `finished(rank, position)` is what the rank finished last, "" for nothing. All must be cheap and
+    must not communicate.
     """
 
     describe: Callable[[int, int], str] = _bare_step
     awaits: Callable[[int, int], Sequence[tuple[int, int]]] | None = None
+    finished: Callable[[int, int], str] | None = None
 
     def at(self, report: RankReport) -> str:
         """Where a rank stands, in words."""
@@ -53,6 +56,14 @@ class Narrator:
         with contextlib.suppress(Exception):
             return self.describe(report.rank, report.position)
         return _bare_step(report.rank, report.position)
+
+    def after(self, report: RankReport) -> str:
+        """What a rank has finished last, as the end of a clause; empty if that is not known."""
+        if report.position >= 0 and self.finished:
+            with contextlib.suppress(Exception):
+                if last := self.finished(report.rank, report.position):
+                    return f", after {last}"
+        return ""
 
 
 class WaitGraph:
@@ -66,7 +77,8 @@ class WaitGraph:
         """The ranks that have not come to where `rank` needs them, lowest first."""
         position = self.reports[rank].position
         if position == JOINING:
-            return sorted(r for r, other in self.reports.items() if other.position == NOT_STARTED)
+            away = (NOT_STARTED, MEETING)
+            return sorted(r for r, other in self.reports.items() if other.position in away)
         needs: Sequence[tuple[int, int]] = ()
         if position >= 0 and self._narrator.awaits:
             with contextlib.suppress(Exception):
@@ -120,7 +132,9 @@ def find_fault(
     # Before lost connections, which a rank that gave up after a timeout causes in its turn.
     if any(r.state is State.TIMED_OUT for r in reports):
         held_up = [graph.reports[rank] for rank in graph.roots()]
-        return Fault.STALLED, held_up or _furthest_behind(reports)
+        # Of ranks that are all inside one operation, the position tells no one from the others.
+        stopped = [r for r in reports if r.suspended]
+        return Fault.STALLED, held_up or stopped or _furthest_behind(reports)
     if not failed:
         return None
     lost = {peer for r in failed for peer in graph.waits_for(r.rank)}
@@ -132,7 +146,7 @@ def explain(reports: Sequence[RankReport], narrator: Narrator) -> tuple[str, lis
     """The message of a failed run, cause first, and the ranks that it names as the cause."""
     graph = WaitGraph(reports, narrator)
     fault, guilty = find_fault(reports, graph) or (Fault.FAILED, [])
-    accused = [(_accuse(fault, r, graph), r.rank, narrator.at(r)) for r in guilty]
+    accused = [(_accuse(fault, r, graph, narrator), r.rank, narrator.at(r)) for r in guilty]
     names = {report.rank for report in guilty}
     lines = _merged(accused) if guilty else ["the run was stopped from outside"]
     lines += ["  " + line for line in waiting(reports, narrator, skip=names)]
@@ -149,7 +163,9 @@ def waiting(
     graph = WaitGraph(reports, narrator)
     unknown = (State.ABSENT, State.DONE)
     rest = [r for r in reports if r.rank not in set(skip) and r.state not in unknown]
-    return _merged((_stands(graph.waits_for(r.rank)), r.rank, narrator.at(r)) for r in rest)
+    return _merged(
+        (_stands(graph.waits_for(r.rank)) + narrator.after(r), r.rank, narrator.at(r)) for r in rest
+    )
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
@@ -165,12 +181,14 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def _died(report: RankReport) -> bool:
+    if report.suspended:  # and then ended, for it cannot end itself
+        return False
     unsaid = report.state in (State.ABSENT, State.RUNNING)
     return report.state is State.VANISHED or (unsaid and report.exit_code is not None)
 
 
 def _furthest_behind(reports: Sequence[RankReport]) -> list[RankReport]:
-    order = (NOT_STARTED, JOINING, JOINED)
+    order = (NOT_STARTED, MEETING, JOINING, JOINED)
 
     def progress(report: RankReport) -> int:
         outside = report.position in order
@@ -181,7 +199,7 @@ def _furthest_behind(reports: Sequence[RankReport]) -> list[RankReport]:
     return [r for r in live if progress(r) == least]
 
 
-def _accuse(fault: Fault, report: RankReport, graph: WaitGraph) -> str:
+def _accuse(fault: Fault, report: RankReport, graph: WaitGraph, narrator: Narrator) -> str:
     """What a guilty rank did, with places for its name and its statement."""
     match fault:
         case Fault.DIED:
@@ -193,8 +211,11 @@ def _accuse(fault: Fault, report: RankReport, graph: WaitGraph) -> str:
         case Fault.STALLED:
             peers = graph.waits_for(report.rank)
             held = ranks_text(peers) if peers else "no one"
-            idle = f"{report.idle_s:.0f} s"
-            return f"{{ranks}} made no progress for {idle} {{at}} and waited for {held}"
+            after = narrator.after(report)
+            stood = f"made no progress for {report.idle_s:.0f} s {{at}}{after}"
+            if report.suspended:
+                return f"{{ranks}} {stood}, being stopped (as by SIGSTOP or a debugger)"
+            return f"{{ranks}} {stood}{',' * bool(after)} and waited for {held}"
 
 
 def _death(exit_code: int | None) -> str:

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import torch.distributed as dist
+from torch.autograd import profiler
 
 from commlang.diagnostics import did_you_mean
 from commlang.errors import CommlangError, UsageError
-from commlang.execute.agreement import Agreement, first_line
+from commlang.execute.agreement import Agreement
 from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
+from commlang.execute.in_use import give_up, occupy, refuse_failed, vacate
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
+from commlang.execute.meshes import (
+    Axes,
+    DeviceMesh,
+    axes_of,
+    checked_group,
+    device_of_mesh,
+    is_alive,
+)
+from commlang.execute.report import first_line
+from commlang.execute.shortage import lacks_memory, shortage
+from commlang.execute.surroundings import below_autograd, ranged
 from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
 from commlang.syntax import ast
+from commlang.transports import Backend, NcclInit, Target
 from commlang.version import __version__
 
 if TYPE_CHECKING:
@@ -35,9 +51,6 @@ if TYPE_CHECKING:
 
 Step = Callable[[], Any]
 
-_running: dict[dist.ProcessGroup, object] = {}
-"""Groups that a plan runs on now."""
-
 
 class Executor:
     """Runs a plan on a process group; a context manager, for one thread.
@@ -48,42 +61,60 @@ class Executor:
     for one another and destroy those. `timeout` is how long operations on subgroups, entry and
     exit may wait; the group's own by default.
 
+    `group` may be a DeviceMesh, or a part of one: its ranks in row-major order are the plan's, and
+    its own groups serve the axes that the pattern's `mesh` gives the same names.
+
     `externs` binds the pattern's externs to Python callables that take the extern's parameters in
     order: tensors of the declared shape, to be written in place, and numbers. Every extern that
     this rank calls needs one, unless `stand_in` has them take the time that their `cost` says.
     `device` is where the tensors are; by default CUDA for a group with NCCL, else the CPU.
 
+    On NCCL, a plan that was not made for it is checked for it, and PatternError is raised for what
+    hangs there, or may hang unless `allow_hazards` is given.
+
     Raises UsageError if torch.distributed is not initialised, this rank is not in the group, the
-    group has another size than the plan's world or an extern is missing or unknown.
+    group has another size than the plan's world, a DeviceMesh another shape than the pattern's
+    mesh, or an extern is missing or unknown.
     """
 
     def __init__(
         self,
         plan: Plan,
         *,
-        group: dist.ProcessGroup | int | None = None,
+        group: dist.ProcessGroup | DeviceMesh | int | None = None,
         device: torch.device | str | None = None,
         externs: Mapping[str, Callable[..., Any]] | None = None,
         stand_in: bool = False,
         timeout: timedelta | None = None,
+        allow_hazards: bool = False,
     ) -> None:
         self.plan = plan
         # Weak, since a gloo group that outlives destroy_process_group aborts Python's exit.
-        self._group = weakref.ref(_checked_group(plan, group))
+        self._group = weakref.ref(checked_group(plan, group))
+        mesh = group if isinstance(group, DeviceMesh) else None
         self.rank = dist.get_rank(self.group)
-        self.device = torch.device(device) if device is not None else device_of(self.group)
+        if device is None:
+            device = device_of(self.group) if mesh is None else device_of_mesh(mesh)
+        self.device = torch.device(device)
         self.backend = backend_of(self.group, self.device)
+        if "nccl" in self.backend:
+            eager = getattr(self.group, "bound_device_id", None) is not None
+            init = NcclInit.EAGER if eager else NcclInit.LAZY
+            plan.check_for(Target(Backend.NCCL, init), allow_hazards=allow_hazards)
         self.timeout = timeout if timeout is not None else timeout_of(self.group, self.device)
+        self._axes = Axes({}) if mesh is None else axes_of(plan, mesh, self.group, self.device)
         self.externs = dict(externs or {})
         self.position: memoryview | None = None
         """A watchdog's own: `position[0]` is then the number of the action that runs."""
         self.program = plan.program(self.rank)
         self._check_externs(stand_in)
+        self.mode = nullcontext() if self.externs else below_autograd()
+        """The context of the steps: beneath autograd, unless Python callables are among them."""
         self.actions: list[Action] = plan.actions(self.rank, self.program)
         self._memory = Memory(self.program, self.device)
         self._agreement: Agreement | None = None
         self._communicators: Communicators | None = None
-        self._bound_to: tuple[object, ...] | None = None
+        self._bound = False
         self._steps: list[Step] = []
         self._works: dict[int, Any] = {}
         self._failed_row: int | None = None
@@ -115,7 +146,7 @@ class Executor:
     def group(self) -> dist.ProcessGroup:
         """The process group; raises UsageError once it was destroyed."""
         group = self._group()
-        if group is None:
+        if group is None or not is_alive(group):
             raise UsageError("the process group of this Executor was destroyed; make another one")
         return group
 
@@ -125,9 +156,10 @@ class Executor:
         if self._communicators is not None:
             raise UsageError("this Executor is open already; make another one")
         self._refuse_failed()
-        agreement = Agreement(self.group, self.timeout)
+        group, lent = self.group, self._axes.groups()
+        agreement = Agreement(group, self.timeout)
         agreement.meet(_card(self.plan, self.device))
-        self._communicators = Communicators(self.plan, self.group, self.timeout, agreement.turn)
+        self._communicators = Communicators(self.plan, group, self.timeout, agreement.turn, lent)
         self._agreement = agreement
         return self
 
@@ -144,10 +176,13 @@ class Executor:
             self._worker = None
         communicators, agreement = self._communicators, self._agreement
         self._communicators = self._agreement = None
-        self._steps, self._bound_to = [], None
+        self._steps, self._bound = [], False
         well = error is None and self._failure is None
+        if error is not None and self._failure is None:
+            said = f"rank {self.rank} left the Executor between two runs: {_said(error)}"
+            agreement.failures.tell(said, cause=True)
         # Whoever closes connections while another rank still makes or uses them breaks that rank.
-        if self.plan.subgroups:
+        if communicators.own:
             agreement.part(wait=well)
         if well:
             communicators.close()
@@ -166,7 +201,7 @@ class Executor:
         `wait` does.
         """
         self._worker = self._worker or Worker(self.device)
-        return self._worker.submit(lambda: self._run_now(tensors))
+        return self._worker.submit(lambda: self.run(**tensors))
 
     def run(self, /, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run the plan once on these tensors, in place; returns all tensor parameters by name.
@@ -177,42 +212,65 @@ class Executor:
         names the rank and the statement, if an operation or an extern fails: the ranks are then
         at different places, so this Executor runs no more.
         """
-        if self._worker is not None and not self._worker.is_idle:
+        if self._worker is not None and self._worker.is_busy_for_others:
             raise UsageError("a run that was started is under way; wait for it first")
-        return self._run_now(tensors)
-
-    def _run_now(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        token = object()
-        group = self.group
-        if _running.setdefault(group, token) is not token:
-            raise UsageError(
-                "a plan runs on this process group already, in another thread or in an extern; "
-                "operations of two would pair up at random, so give each a group of its own"
-            )
+        held = self._communicators
+        groups = [self.group] if held is None else held.lent
+        occupy(groups)
         try:
             self._refuse_failed()
-            self.bind(**tensors)
+            if not (self._bound and self._memory.holds(tensors)):
+                self.bind(**tensors)
             self._run()
         finally:
-            del _running[group]
-        return self.tensors
+            vacate(groups)
+        return self._memory.tensors.copy()
 
     def _run(self) -> None:
         position = self.position
-        number = -1
+        steps = self._traced() if getattr(profiler, "_is_profiler_enabled", False) else self._steps
+        coming = iter(steps)
         try:
-            if position is None:
-                for number, step in enumerate(self._steps):  # noqa: B007 (named in the error)
-                    step()
-            else:
-                for number, step in enumerate(self._steps):
-                    position[0] = number
-                    step()
+            with self.mode:
+                if position is None:
+                    for step in coming:
+                        step()
+                else:
+                    for number, step in enumerate(coming):
+                        position[0] = number
+                        step()
         except BaseException as error:
-            self._failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+            number = len(steps) - length_hint(coming) - 1  # counting would cost each step time
+            self._failure = self._account(number, error)
             if not isinstance(error, Exception):
                 raise
             raise CommlangError(self._failure) from error
+
+    def _account(self, number: int, error: BaseException) -> str:
+        """Tell the other ranks of the failure of an action; all that is known of it."""
+        failure = f"rank {self.rank} at {self.describe(number)}: {_said(error)}"
+        if number < 0:  # interrupted before the first
+            return failure
+        row = self._row_at(number)
+        own = self.program.site_of(row).kind.is_local or not isinstance(error, Exception)
+        assert self._agreement is not None
+        self._agreement.failures.tell(failure, cause=own)
+        if not own:
+            failure += self._agreement.failures.hear()
+            group = self._group()
+            if group is not None and int(self.program.group[row]) == 0:
+                give_up(group, failure)
+        return failure
+
+    def _traced(self) -> list[Step]:
+        """The steps, each a range that a profiler shows under its statement's text and place."""
+        actions = zip(self.actions, self._steps, strict=True)
+        return [ranged(self._title(action), step) for action, step in actions]
+
+    def _title(self, action: Action) -> str:
+        text = f"{self.program.text(action.row)} ({self.program.where(action.row)})"
+        ends = action.act is Act.JOIN and not text.startswith("wait")
+        return f"end of {text}" if ends else text
 
     def _refuse_failed(self) -> None:
         if self._failure is not None:
@@ -221,6 +279,7 @@ class Executor:
                 "at different places; make another one, on a new process group if it was an "
                 "operation on the group itself that failed"
             )
+        refuse_failed(self.group)
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -236,17 +295,16 @@ class Executor:
         """Cut all views and resolve all calls for these tensors, unless that was done before."""
         if self._communicators is None:
             raise UsageError("use the Executor in a `with` statement")
-        asked = tuple((name, id(t), _place(t)) for name, t in sorted(tensors.items()))
-        if asked == self._bound_to:
+        if self._bound and self._memory.holds(tensors):
             return
-        self._bound_to = None
-        self._memory.adopt(tensors)  # which keeps them, so that no id is used again
+        self._bound = False
+        self._memory.adopt(tensors)
         self._steps = [self._step(action) for action in self.actions]
-        self._bound_to = asked
+        self._bound = True
 
     def release(self) -> None:
         """Hold on to no tensors; the next run or bind needs all that the pattern reads."""
-        self._bound_to, self._steps = None, []
+        self._bound, self._steps = False, []
         self._memory.release()
 
     def _step(self, action: Action) -> Step:
@@ -258,7 +316,8 @@ class Executor:
         if self.program.site_of(row).kind.is_local:
             return bind_local(self.program, row, self._memory, self.externs)
         if len(action.rows) > 1:
-            return self._bucket(action.rows)
+            together = self.program.is_message[row]
+            return self._launch(action.rows) if together else self._bucket(action.rows)
         call = self._call(row)
         if action.act is Act.RUN:
             return call.run
@@ -284,6 +343,18 @@ class Executor:
         def issue() -> None:
             work = start()
             works.update(dict.fromkeys(rows, work))
+
+        return issue
+
+    def _launch(self, rows: tuple[int, ...]) -> Step:
+        """Start messages of one group as a batch, which ends for all of them at once."""
+        calls = [(row, self._call(row)) for row in rows]
+        ((_, start),) = self._launches(calls)
+        works = self._works
+
+        def issue() -> None:
+            batch = start()
+            works.update(dict.fromkeys(rows, batch))
 
         return issue
 
@@ -375,8 +446,12 @@ class Executor:
         """The statement of an action, with its place: for diagnoses."""
         if not 0 <= number < len(self.actions):
             return "no statement"
-        row = self.actions[number].row if self._failed_row is None else self._failed_row
+        row = self._row_at(number)
         return f"`{self.program.text(row)}` ({self.program.where(row)}){self._partner(row)}"
+
+    def _row_at(self, number: int) -> int:
+        """The row of an action, or that of its rows which has failed."""
+        return self.actions[number].row if self._failed_row is None else self._failed_row
 
     def _partner(self, row: int) -> str:
         """The rank at the other end of a message, which its text gives as an expression."""
@@ -392,23 +467,10 @@ class _Batch:
         self.works = dist.batch_isend_irecv(messages)
 
     def wait(self) -> None:
-        for work in self.works:
+        """Wait for all of them; once, since a work of gloo waits for another message then."""
+        works, self.works = self.works, []
+        for work in works:
             work.wait()
-
-
-def _checked_group(plan: Plan, group: dist.ProcessGroup | int | None) -> dist.ProcessGroup:
-    if not dist.is_initialized():
-        raise UsageError(
-            "torch.distributed is not initialised; call init_process_group first, or use "
-            "`with commlang.process_group():`"
-        )
-    chosen = group if group is not None else dist.group.WORLD
-    if not isinstance(chosen, dist.ProcessGroup) or dist.get_rank(chosen) < 0:
-        raise UsageError("this rank is not a member of the group, so it makes no Executor on it")
-    size = dist.get_world_size(chosen)
-    if size != plan.world:
-        raise UsageError(f"the plan is for {plan.world} ranks, the process group has {size}")
-    return chosen
 
 
 def _card(plan: Plan, device: torch.device) -> dict[str, str]:
@@ -416,15 +478,10 @@ def _card(plan: Plan, device: torch.device) -> dict[str, str]:
     return {**plan.summary(), "commlang": __version__, "device": device.type}
 
 
-def _place(tensor: object) -> object:
-    """Where a tensor's data are: `x.data = y` moves them and leaves the object the same."""
-    if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
-        return tensor.data_ptr(), tensor.shape
-    return None
-
-
 def _said(error: BaseException) -> str:
     """What failed, in a line; torch says all it has to say in RuntimeErrors."""
+    if lacks_memory(error):
+        return shortage(error)
     name = type(error).__name__
     if not str(error):
         return name

@@ -31,6 +31,7 @@ import torch
 from commlang.errors import UsageError
 from commlang.execute.contract_profile import Profile, profile_of
 from commlang.execute.memory import torch_dtype
+from commlang.execute.shortage import allocating
 from commlang.expand.values import take
 from commlang.records import record
 
@@ -187,7 +188,9 @@ def fill(
     Returns a contiguous tensor of that shape. Raises UsageError where no values would be exact.
     """
     how = recipe(dtype, world, profile)
-    flat = torch.empty(math.prod(shape), dtype=torch_dtype(dtype), device=device)
+    count = math.prod(shape)
+    with allocating(f"tensor `{name}`", count * dtype.itemsize):
+        flat = torch.empty(count, dtype=torch_dtype(dtype), device=device)
     key = hashlib.blake2b(f"{seed}\0{rank}\0{name}".encode(), digest_size=16).digest()
     real, imaginary = (int.from_bytes(key[i : i + 8], "little") for i in (0, 8))
     turn = int.from_bytes(hashlib.blake2b(f"{seed}".encode(), digest_size=4).digest(), "little")

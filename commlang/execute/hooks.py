@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import torch
 import torch.distributed as dist
@@ -12,13 +12,17 @@ from torch.distributed.fsdp._fully_shard._fsdp_api import AllGather, ReduceScatt
 from torch.distributed.fsdp._fully_shard._fsdp_collectives import DefaultAllocMixin
 
 from commlang.errors import UsageError
+from commlang.execute.agreement import Agreement
+from commlang.execute.communicators import device_of, make_group, timeout_of
 from commlang.execute.executor import Executor
+from commlang.execute.meshes import group_of
 from commlang.execute.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from commlang.execute.meshes import Where
     from commlang.plan import Plan
 
 
@@ -34,7 +38,6 @@ class Pattern(Protocol):
     def plan(self, world: int, /, *, tensors: Any, schedule: Any, **values: Any) -> Plan: ...
 
 
-_dist: Any = dist  # whose functions have no complete types
 _OPS = ("sum", "avg", "product", "min", "max")
 
 
@@ -80,7 +83,7 @@ class _Bound:
 def ddp_hook(
     pattern: Pattern,
     *,
-    process_group: dist.ProcessGroup | None = None,
+    process_group: Where | None = None,
     average: bool = True,
     **values: Any,
 ) -> DDPHook:
@@ -93,9 +96,12 @@ def ddp_hook(
     The pattern has one tensor, which ends as the sum over all ranks; gradients are divided by the
     number of ranks first, as DDP does itself, unless `average` is false. `values` are further
     parameters. Each bucket is planned when it comes first, and again if DDP rebuilds it with
-    another size. Buckets run one after the other, in a thread, beside the backward pass. All ranks
-    make the hook at the same time: it makes a group of its own, over the ranks of `process_group`
-    (the default group's), so that its operations never meet those of DDP itself.
+    another size. Buckets run one after the other, in a thread, beside the backward pass.
+
+    The ranks are those of `process_group` (the default group's), which may be a DeviceMesh, such
+    as the `mesh["dp"]` that DDP was given. All of them make the hook at the same time: it makes
+    groups of its own, also for the axes of a mesh, so that its operations never meet those of DDP
+    itself or of the layers whose backward pass goes on beside it.
 
     Raises UsageError for a pattern that has not one tensor.
     """
@@ -108,7 +114,7 @@ class DDPHook(_Closing):
     def __init__(
         self,
         pattern: Pattern,
-        process_group: dist.ProcessGroup | None,
+        process_group: Where | None,
         average: bool,
         values: dict[str, Any],
     ) -> None:
@@ -120,9 +126,9 @@ class DDPHook(_Closing):
             [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
         )
         self._pattern, self._values = pattern, values
-        ranks = dist.get_process_group_ranks(process_group or dist.group.WORLD)
-        self._group: Any = _dist.new_group(ranks, sort_ranks=False)
-        self._factor = 1 / len(ranks) if average else 1.0
+        group = group_of(process_group or cast("dist.ProcessGroup", dist.group.WORLD))
+        self._group: Any = _own(group, pattern.name)
+        self._factor = 1 / dist.get_world_size(group) if average else 1.0
         self._bound: dict[int, _Bound] = {}
         self._worker: Worker | None = None
 
@@ -153,6 +159,13 @@ class DDPHook(_Closing):
         if self._group is not None:
             dist.destroy_process_group(self._group)
             self._group = None
+
+
+def _own(group: dist.ProcessGroup, label: str) -> dist.ProcessGroup:
+    """Another group of the same ranks."""
+    timeout = timeout_of(group, device_of(group))
+    name = f"commlang/{group.group_name}/{Agreement(group, timeout).turn}/own"
+    return make_group(group, dist.get_process_group_ranks(group), label, name, timeout)
 
 
 def fsdp_comms(all_gather: Pattern, reduce_scatter: Pattern, **values: Any) -> FSDPComms:

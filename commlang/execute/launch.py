@@ -10,14 +10,19 @@ import os
 import shutil
 import signal
 import tempfile
-import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from commlang.errors import CommlangError
+from commlang.errors import CommlangError, UsageError
 from commlang.execute.diagnosis import Narrator, explain, waiting
-from commlang.execute.options import LaunchOptions, choose_start_method, prefer_loopback
+from commlang.execute.options import (
+    TORCHRUN_PORT,
+    LaunchOptions,
+    choose_start_method,
+    prefer_loopback,
+)
 from commlang.execute.progress import BOARD_FILE, Board
 from commlang.execute.report import (
     NOTES_FILE,
@@ -25,8 +30,11 @@ from commlang.execute.report import (
     RunFailed,
     RunInterrupted,
     State,
+    first_line,
     read_reports,
 )
+from commlang.execute.shortage import oom_kills
+from commlang.execute.signals import Interrupted, interrupted_by, signals_raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -35,11 +43,14 @@ if TYPE_CHECKING:
 
     from commlang.execute.meeting import Meeting
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # Elastic looks at its ranks this often; a look costs under a millisecond.
 _POLL_S = 0.05
 # Ranks end on a signal within two seconds; one that does not is killed.
 _SHUTDOWN_S = 4
+# How long torch lets nodes wait for one another, unless --rdzv-conf timeout= says otherwise.
+_MEETING_S = 600
+# Bytes that the files of a run may come to, of many ranks too.
+_ROOM = 32 << 20
 
 
 def launch(
@@ -65,39 +76,39 @@ def launch(
     """
     options = options.checked()
     method = choose_start_method(options.start_method, cuda=cuda)
-    with run_directory() as run_dir, _environment(options), signals_restored():
+    with signals_raised(), run_directory() as run_dir, _environment(options):
         # After the environment is set: no more than one OpenMP thread may exist before a fork.
         from torch.distributed import DistError
-        from torch.distributed.elastic.multiprocessing import SignalException
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.elastic.rendezvous import RendezvousError
         from torch.distributed.launcher.api import elastic_launch
 
         from commlang.execute import child
         from commlang.execute.meeting import Meeting
+        from commlang.execute.reach import Unreachable
 
         if method == "fork":
             for module in preload:
                 importlib.import_module(module)
             # What lives now stays: ranks that never look at it for garbage never copy its pages.
             gc.freeze()
-        board = Board.create(run_dir / BOARD_FILE, range(options.nproc_per_node))
+        board = board_in(run_dir, options.nproc_per_node)
         job = child.Job(entry, args, run_dir, os.getpid(), timeout)
         meeting = Meeting(run_dir)
         run = elastic_launch(_config(options, method, run_dir, meeting), child.main)
         story = Ending(board, run_dir, narrator or Narrator())
         try:
             if not options.is_local:
+                _find_others(options)
                 meeting.begin()
             with _quiet_elastic():
                 results = run(job)
         except ChildFailedError as error:
             codes = {f.local_rank: f.exitcode for f in error.failures.values()}
             raise story.failed(codes) from None
-        except (SignalException, KeyboardInterrupt) as error:
-            signum = getattr(error, "sigval", signal.SIGINT)
-            raise story.interrupted(signum) from None
-        except (DistError, RendezvousError, OSError) as error:
+        except Interrupted as error:
+            raise story.interrupted(error.signum) from None
+        except (DistError, RendezvousError, OSError, Unreachable) as error:
             if options.is_local:
                 raise
             raise _did_not_meet(options, error) from error
@@ -114,6 +125,7 @@ class Ending:
         self._board = board
         self._run_dir = run_dir
         self._narrator = narrator
+        self._oom_kills = oom_kills()
 
     def failed(self, exit_codes: Mapping[int, int], *, look: bool = False) -> RunFailed:
         """The error for ranks that ended with something other than a result.
@@ -123,13 +135,16 @@ class Ending:
         """
         reports = self._reports(exit_codes, look=look)
         text, causes = explain(reports, self._narrator)
+        killed = any(r.exit_code == -signal.SIGKILL for r in reports if r.rank in causes)
+        if killed and self._oom_kills != oom_kills():
+            text += "\n  meanwhile the kernel has killed a process for want of memory: see `dmesg`"
         return RunFailed(text, reports, causes)
 
     def interrupted(self, signum: int) -> RunInterrupted:
         """The error for a signal to this process."""
         reports = self._reports({})
         lines = waiting(reports, self._narrator)
-        text = "\n  ".join([f"interrupted by {signal.Signals(signum).name}", *lines])
+        text = "\n  ".join([interrupted_by(signum), *lines])
         return RunInterrupted(text, reports, signum)
 
     def _reports(self, exit_codes: Mapping[int, int], *, look: bool = False) -> list[RankReport]:
@@ -177,16 +192,39 @@ def _config(
         local_addr=options.local_addr or ("127.0.0.1" if options.is_local else None),
         logs_specs=LogsAfterMeeting(run_dir, meeting),
         shutdown_timeout=_SHUTDOWN_S,
+        signals_to_handle="",  # ours are set already
     )
 
 
+def _find_others(options: LaunchOptions) -> None:
+    """Wait until there is somebody to meet; raises Unreachable if there is not within the time."""
+    from commlang.execute.reach import connect, resolve
+
+    backend, endpoint, configs = options.rendezvous()
+    host, _, port = endpoint.rpartition(":")
+    number = int(port) if port.isdecimal() else TORCHRUN_PORT
+    seconds = str(configs.get("timeout", ""))
+    deadline = time.monotonic() + (float(seconds) if seconds.isdecimal() else _MEETING_S)
+    if backend == "static" and options.node_rank > 0:
+        connect(host, number, deadline)
+    else:
+        resolve(host or port, number, deadline)
+
+
 def _did_not_meet(options: LaunchOptions, error: Exception) -> CommlangError:
+    from commlang.execute.reach import is_taken
+
     _, endpoint, _ = options.rendezvous()
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    node = f"node {options.node_rank} of {options.nodes}"
+    if is_taken(error):
+        return CommlangError(
+            f"{node} cannot serve the others at {endpoint}: another process has taken the port. "
+            "Choose another --master-port, the same on every node."
+        )
     return CommlangError(
-        f"node {options.node_rank} of {options.nodes} did not meet the others at {endpoint} "
-        f"({said}). Start commlang on every node with the same --nnodes, --master-addr and "
-        "--master-port, and node ranks from 0 up."
+        f"{node} did not meet the others at {endpoint} ({first_line(error).rstrip('.')}). Start "
+        "commlang on every node with the same --nnodes, --master-addr and --master-port, and node "
+        "ranks from 0 up."
     )
 
 
@@ -203,8 +241,7 @@ def run_directory() -> Generator[Path]:
     """A private directory for everything that the run keeps in files, torch's included."""
     # In memory where possible: writing back a mapped file to a disk stalls whoever writes to it.
     shm = Path("/dev/shm")
-    in_memory = "TMPDIR" not in os.environ and shm.is_dir() and os.access(shm, os.W_OK)
-    where = str(shm) if in_memory else None
+    where = str(shm) if "TMPDIR" not in os.environ and _has_room(shm) else None
     path = Path(tempfile.mkdtemp(prefix="commlang-", dir=where))
     before, tempfile.tempdir = tempfile.tempdir, str(path)
     try:
@@ -212,6 +249,22 @@ def run_directory() -> Generator[Path]:
     finally:
         tempfile.tempdir = before
         shutil.rmtree(path, ignore_errors=True)
+
+
+def board_in(run_dir: Path, ranks: int) -> Board:
+    """The board of a run; raises UsageError if its directory has no room for it."""
+    try:
+        return Board.create(run_dir / BOARD_FILE, range(ranks))
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep the files of the run in {run_dir.parent}: {error.strerror}. Make room "
+            "there, or set TMPDIR to another folder."
+        ) from error
+
+
+def _has_room(folder: Path) -> bool:
+    usable = folder.is_dir() and os.access(folder, os.W_OK)
+    return usable and shutil.disk_usage(folder).free >= _ROOM
 
 
 @contextlib.contextmanager
@@ -230,20 +283,6 @@ def _environment(options: LaunchOptions) -> Generator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@contextlib.contextmanager
-def signals_restored() -> Generator[None]:
-    """Elastic leaves its signal handlers behind; put the old ones back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {signum: signal.getsignal(signum) for signum in SIGNALS}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from commlang.errors import UsageError
-from commlang.expand.binding import is_tensor
+from commlang.expand.binding import handed_on, is_tensor
 from commlang.operations import Kind, ReduceOp
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _extern(
     arguments: dict[str, Any],
     function: Callable[..., Any] | None,
 ) -> Work:
-    """A call of the bound Python callable with the extern's parameters, in order.
+    """A call of the bound Python callable with the extern's parameters, in order, less the dtypes.
 
     Without one, an extern takes the time that its `cost` says and leaves its tensors alone.
     """
@@ -104,6 +104,6 @@ def _extern(
     tensors = iter(views)
     values = [
         next(tensors) if is_tensor(p) else _number(arguments[p.target.id])
-        for p in definition.node.params
+        for p in handed_on(definition.node.params)
     ]
     return partial(function, *values)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import torch
 import torch.distributed as dist
 
+from commlang.execute.clock import clock_on, settle_on
 from commlang.execute.story import AFTER, TURN
 from commlang.operations import Kind
 from commlang.schedule import Act
@@ -49,16 +48,22 @@ class RankTimes:
 
 
 def measure(
-    executor: Executor, iterations: int, refill: Callable[[], None], first: int
+    executor: Executor,
+    iterations: int,
+    refill: Callable[[], None],
+    first: int,
+    *,
+    stepwise: bool = False,
 ) -> RankTimes:
     """Run the plan so often, each time on fresh data and with all ranks starting together.
 
-    `first` is the number of the first of these runs; positions are those of a `Story`. Errors of
-    operations are raised as torch raises them, for the watchdog to tell.
+    `first` is the number of the first of these runs; positions are those of a `Story`. `stepwise`,
+    the device is waited for after each step. Errors of operations are raised as torch raises them,
+    for the watchdog to tell.
     """
     steps, actions, position = executor.steps, executor.actions, executor.position
-    marks = [0.0] * (len(steps) + 1)
     timings, totals = _empty(executor), list[float]()
+    clock = clock_on(executor.device, len(steps) + 1, stepwise=stepwise)
     settle = settle_on(executor.device)
     assert position is not None, "timed runs are watched"
     for turn in range(first, first + iterations):
@@ -66,23 +71,17 @@ def measure(
         settle()
         dist.barrier(executor.group)  # pyright: ignore[reportUnknownMemberType]
         base = turn * TURN
-        marks[0] = time.perf_counter()
-        for number, step in enumerate(steps):
-            position[0] = base + number
-            step()
-            settle()
-            marks[number + 1] = time.perf_counter()
+        with executor.mode:
+            clock.mark(0)
+            for number, step in enumerate(steps):
+                position[0] = base + number
+                step()
+                clock.mark(number + 1)
+            marks = clock.read()
         position[0] = base + AFTER
         totals.append(marks[-1] - marks[0])
         _add(actions, marks, timings)
     return RankTimes([_thinned(t) for t in timings.values()], totals)
-
-
-def settle_on(device: torch.device) -> Callable[[], object]:
-    """Wait for the device, so that a step's time is its own (devices run behind the host)."""
-    if device.type == "cuda":
-        return lambda: torch.cuda.synchronize(device)
-    return lambda: None
 
 
 def _key(executor: Executor, action: Action) -> tuple[object, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from math import prod
 from typing import TYPE_CHECKING
 
 import torch
 
 from commlang.errors import UsageError
+from commlang.execute.shortage import allocating
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +50,22 @@ class Memory:
         self.tensors: dict[str, torch.Tensor] = {}
         """The tensor of every parameter, as the caller gave it."""
         self._flat: dict[str, torch.Tensor] = {}
+        self._places: list[tuple[str, torch.Tensor, int, torch.Size]] = []
+
+    def holds(self, given: Mapping[str, torch.Tensor]) -> bool:
+        """Whether to adopt these tensors would change nothing.
+
+        `x.data = y` moves a tensor's data and leaves the object the same.
+        """
+        known = 0
+        for name, tensor, data, shape in self._places:
+            if name in given:
+                known += 1
+                if given[name] is not tensor:
+                    return False
+            if tensor.data_ptr() != data or tensor.shape != shape:
+                return False
+        return known == len(given)
 
     def adopt(self, given: Mapping[str, torch.Tensor]) -> None:
         """Use these tensors; others stay as they were, or are made here and filled with zeros.
@@ -66,14 +84,17 @@ class Memory:
         self.tensors = tensors
         # Detached: operations write in place into leaves that require gradients, too.
         self._flat = {name: tensor.detach().view(-1) for name, tensor in tensors.items()}
+        self._places = [(name, t, t.data_ptr(), t.shape) for name, t in tensors.items()]
 
     def release(self) -> None:
         """Forget the parameters' tensors; temps are kept."""
-        self.tensors, self._flat = {}, {}
+        self.tensors, self._flat, self._places = {}, {}, []
 
     def _tensor(self, name: str, view: View, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
         found = given.get(name, self.tensors.get(name))
-        return self._zeros(shape_of(view), view.dtype) if found is None else found
+        if found is None:
+            return self._zeros(shape_of(view), view.dtype, f"tensor `{name}`")
+        return found
 
     def _check(self, name: str, view: View, tensor: object) -> None:
         if not isinstance(tensor, torch.Tensor):
@@ -146,10 +167,13 @@ class Memory:
         return self._temps[key]
 
     def _temp(self, block: BufferBlock) -> torch.Tensor:
-        return self._zeros((self._capacity[block.storage],), block.dtype)
+        shape = (self._capacity[block.storage],)
+        return self._zeros(shape, block.dtype, f"temp `{block.name}`")
 
-    def _zeros(self, shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
-        with torch.inference_mode(False):  # else a later run outside that mode could not write it
+    def _zeros(self, shape: tuple[int, ...], dtype: DType, what: str) -> torch.Tensor:
+        size = prod(shape) * dtype.itemsize
+        # Not in inference mode, else a later run outside that mode could not write it.
+        with torch.inference_mode(False), allocating(what, size):
             return torch.zeros(shape, dtype=torch_dtype(dtype), device=self._device)
 
 

@@ -15,7 +15,7 @@ from commlang.records import record
 
 StartMethod = Literal["auto", "fork", "spawn"]
 
-_TORCHRUN_PORT = 29500
+TORCHRUN_PORT = 29500
 
 
 @record
@@ -34,7 +34,7 @@ class LaunchOptions:
     rdzv_id: str = "commlang"
     rdzv_conf: dict[str, Any] = field(default_factory=dict[str, Any])
     master_addr: str = "127.0.0.1"
-    master_port: int = _TORCHRUN_PORT
+    master_port: int = TORCHRUN_PORT
     standalone: bool = False
     start_method: StartMethod = "auto"
     local_addr: str | None = None

@@ -26,6 +26,7 @@ NOT_STARTED = -1
 DONE = -2
 JOINING = -3
 JOINED = -4
+MEETING = -5
 
 
 class _Word(IntEnum):
@@ -36,6 +37,7 @@ class _Word(IntEnum):
     ENDED = 4  # wall-clock ns, so that nodes can be compared
     TEXT = 5  # bytes of text
     RANK = 6
+    SUSPENDED = 7  # set by whoever sees it, since the rank itself cannot
 
 
 _WORDS = 8
@@ -62,9 +64,13 @@ class Board:
 
     @classmethod
     def create(cls, path: Path, ranks: Sequence[int]) -> Board:
-        """A new board in a file at `path` for `ranks` (global), none of which has started."""
+        """A new board in a file at `path` for `ranks` (global), none of which has started.
+
+        Raises OSError if there is no room for it.
+        """
         with path.open("x+b") as file:
-            file.truncate(_ROW * len(ranks))
+            # Whoever writes to a mapped hole of a file for which the disk has no room is killed.
+            _allocate(file.fileno(), _ROW * len(ranks))
             return cls(mmap.mmap(file.fileno(), 0))._cleared(ranks)
 
     @classmethod
@@ -116,6 +122,16 @@ class Board:
         # Asked again, as it may have ended between the two questions.
         return running and not alive(pid) and self.state(row) is State.RUNNING
 
+    def note_suspended(self) -> list[int]:
+        """Mark the ranks whose processes are stopped, as by SIGSTOP; returns those processes."""
+        found: list[int] = []
+        for row in range(self._size):
+            pid = self._get(row, _Word.PID)
+            if self.state(row) is State.RUNNING and suspended(pid):
+                self._set(row, _Word.SUSPENDED, 1)
+                found.append(pid)
+        return found
+
     def kill_running(self) -> None:
         """Kill the processes of ranks that have not said that they ended, as a launcher may."""
         for row in range(self._size):
@@ -133,6 +149,7 @@ class Board:
             state=State.VANISHED if look and self.vanished(row) else self.state(row),
             idle_s=(time.monotonic_ns() - changed) / 1e9 if changed else 0.0,
             ended_ns=self._get(row, _Word.ENDED),
+            suspended=bool(self._get(row, _Word.SUSPENDED)),
             **self._read_text(row),
         )
 
@@ -167,6 +184,13 @@ class Board:
         return self
 
 
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:  # macOS
+        os.write(descriptor, bytes(size))
+
+
 def alive(pid: int) -> bool:
     """Whether the process still runs; one that is dead but not yet collected does not."""
     try:
@@ -175,8 +199,19 @@ def alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    state = _process_state(pid)
+    return state not in ("Z", "X") if state else not Path("/proc/self/stat").exists()
+
+
+def suspended(pid: int) -> bool:
+    """Whether the process is stopped by a signal or a debugger; False where /proc does not say."""
+    return _process_state(pid) in ("T", "t")
+
+
+def _process_state(pid: int) -> str:
+    """The letter that Linux has for it, empty if there is none to be had."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return not Path("/proc/self/stat").exists()
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+        return ""
+    return stat.rpartition(")")[2].split()[0]

@@ -16,7 +16,7 @@ import torch
 from commlang.execute import world
 from commlang.execute.bulletin import Bulletin
 from commlang.execute.options import prefer_loopback
-from commlang.execute.progress import BOARD_FILE, JOINED, JOINING, Board
+from commlang.execute.progress import BOARD_FILE, JOINED, JOINING, MEETING, Board
 from commlang.execute.settings import MPI
 from commlang.execute.stores import own_connection
 from commlang.execute.watch import Launched, Watch
@@ -91,6 +91,7 @@ class RankContext:
         if not info.spans_nodes:
             prefer_loopback()
         init_method = "mpi://" if backend == MPI else "env://"
+        self.position[0] = MEETING
         store = world.open_store(info, self._timeout, init_method)
         bulletin = Bulletin(own_connection(store), info.rank, info.world_size)
         bulletin.check_in(self._watch.report(), self._timeout)

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from commlang.errors import CommlangError
+from commlang.execute.shortage import lacks_memory, shortage
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RankReport:
     `position` counts executed steps (-1 before the first, -2 after the last), `idle_s` is the time
     since it last changed. `exit_code` is the process's, negative for a signal, None if unknown.
     `consequence` marks an error that only says that a peer went away. `known_code` is the exit code
-    that a CommlangError asked for.
+    that a CommlangError asked for. `suspended` marks a process that was seen stopped by a signal.
     """
 
     rank: int
@@ -64,6 +65,7 @@ class RankReport:
     message: str = ""
     traceback: str = ""
     consequence: bool = False
+    suspended: bool = False
     known_code: int = 1
     exit_code: int | None = None
     stderr: str = ""
@@ -95,11 +97,21 @@ def failure_fields(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SystemExit):
         return {"message": f"left before its last statement by sys.exit({error.code!r})"}
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if lacks_memory(error):
+        text = shortage(error)
     return {
         "message": text,
         "traceback": "".join(traceback.format_exception(error)),
         "consequence": isinstance(error, (RuntimeError, OSError)) and bool(_LOST_PEER.search(text)),
     }
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, less the C++ file it was said in and the lines after the first."""
+    said = str(error).split("\n", 1)[0]
+    if said.startswith("[") and "] " in said:
+        said = said.split("] ", 1)[1]
+    return said or type(error).__name__
 
 
 def cut(text: str, room: int) -> str:

@@ -16,7 +16,9 @@ from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
 from commlang.execute.fill import Filler
 from commlang.execute.measure import RankTimes, measure
+from commlang.execute.shortage import allocating
 from commlang.execute.story import AFTER, Story
+from commlang.execute.topology import probe
 from commlang.execute.world import choose_backend, choose_device
 
 if TYPE_CHECKING:
@@ -24,18 +26,20 @@ if TYPE_CHECKING:
 
     from commlang.execute.rank import RankContext
     from commlang.execute.settings import Settings
+    from commlang.execute.topology import Topology
     from commlang.execute.world import World
     from commlang.plan import Plan
 
 
 @dataclass(slots=True)
 class RankResult:
-    """What one rank found out."""
+    """What one rank found out; on CUDA, the first of a host also knows the host's topology."""
 
     rank: int
     host: str
     times: RankTimes
     contracts: list[ContractResult] = field(default_factory=list[ContractResult])
+    topology: Topology | None = None
 
 
 @dataclass(slots=True)
@@ -56,9 +60,13 @@ def run_session(context: RankContext, plan: Plan, settings: Settings) -> Outcome
         context.follow(Story(plan).narrator)
         context.position[0] = AFTER
         externs = {name: load_callable(target) for name, target in settings.externs}
-        with Executor(plan, device=world.device, externs=externs, stand_in=True) as executor:
+        # What may hang was refused before the ranks were started, or allowed.
+        with Executor(
+            plan, device=world.device, externs=externs, stand_in=True, allow_hazards=True
+        ) as executor:
             position = executor.position = context.position
             result = _run(executor, plan, settings, world, position)
+        result.topology = topology_of(world)
         return _collect(result, world)
 
 
@@ -84,19 +92,32 @@ def _run(
         return data.initial(rank, name)
 
     entry = data.tensors(world.rank)
-    tensors = {name: tensor.clone() for name, tensor in entry.items()}
+    tensors = {name: _copy(name, tensor) for name, tensor in entry.items()}
     executor.bind(**tensors)
 
     def refill() -> None:
         for name, tensor in tensors.items():
             tensor.copy_(entry[name])
 
-    measure(executor, 1, refill, first=1)
+    measure(executor, 1, refill, first=1, stepwise=True)
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
     contracts = check_contracts(plan, world.rank, initial, final, executor.externs)
-    measure(executor, settings.warmup, refill, first=2)
+    measure(executor, settings.warmup, refill, first=2, stepwise=True)
     times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
     return RankResult(world.rank, platform.node(), times, contracts)
+
+
+def _copy(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    with allocating(f"tensor `{name}`", tensor.nbytes):
+        return tensor.clone()
+
+
+def topology_of(world: World) -> Topology | None:
+    """What this rank's host says of its devices, if the run is on CUDA and no other rank asks."""
+    if world.device.type != "cuda" or world.local_rank != 0:
+        return None
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return probe(platform.node(), names)
 
 
 def _collect(result: RankResult, world: World) -> Outcome:

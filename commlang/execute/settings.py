@@ -50,3 +50,11 @@ class BenchSettings(Settings):
     check: int = 1
     cycles: int = 1
     aggregate: int = 1
+
+
+@record
+class TuneSettings(Settings):
+    """The same of `commlang tune`: `calls` follow one another in each of `rounds` turns."""
+
+    rounds: int = 24
+    calls: int = 4

@@ -39,7 +39,7 @@ class Story:
     @property
     def narrator(self) -> Narrator:
         """The form that the watchdog wants."""
-        return Narrator(self.describe, self.awaits)
+        return Narrator(self.describe, self.awaits, self.finished)
 
     @cached_property
     def _program(self) -> Program:
@@ -76,10 +76,23 @@ class Story:
         turn, number = divmod(position, TURN)
         if number >= AFTER:
             return _BETWEEN.get(turn, f"the end of run {turn}")
-        row = self._actions(rank)[number].row
+        return self._statement(self._actions(rank)[number].row)
+
+    def _statement(self, row: int) -> str:
         site = self._program.site_of(row)
         line, column = site.source.position(site.span.start)
         return f"`{self._program.text(row)}` ({site.source.path}:{line}:{column})"
+
+    def finished(self, rank: int, position: int) -> str:
+        """The last statement that a rank has finished in this run, else the run before."""
+        turn, number = divmod(position, TURN)
+        if number >= AFTER:
+            return ""
+        for action in reversed(self._actions(rank)[:number]):
+            # What was only started is not finished.
+            if action.act is not Act.START:
+                return self._statement(action.row)
+        return f"run {turn - 1}" if turn > 1 else ""
 
     def awaits(self, rank: int, position: int) -> Sequence[tuple[int, int]]:
         """Whom a rank waits for, and at which position each of them does its part."""

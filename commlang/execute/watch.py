@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from commlang.execute.diagnosis import Narrator, WaitGraph, explain
-from commlang.execute.progress import DONE, Board, alive
+from commlang.execute.progress import DONE, MEETING, Board, alive
 from commlang.execute.report import (
     ENDED_BADLY,
     NOTES_FILE,
@@ -165,8 +165,13 @@ class Watch:
 
     def _run(self) -> None:
         interval = min(0.25, self._timeout / 8)
+        asleep = time.monotonic()
         while True:
             ready, _, _ = select.select([self._wake_r], [], [], interval)
+            if time.monotonic() - asleep > interval + self._timeout / 4:
+                # This process was stopped for a while, perhaps with all others: nobody stalled.
+                self._board.touch(self._row)
+            asleep = time.monotonic()
             woken = os.read(self._wake_r, 1) if ready else b""
             if self._closing:
                 return
@@ -215,7 +220,9 @@ class Watch:
         reports = self._reports()
         involved = WaitGraph(reports, self._narrator).involved(reports[0].rank)
         live = [r for r in reports if r.rank in involved and r.state is not State.DONE]
-        if min(r.idle_s for r in live) > self._timeout:
+        # A rank that looks for others has a limit of its own, at which it can say what is wrong.
+        limit = 2 * self._timeout if self._last == MEETING else self._timeout
+        if min(r.idle_s for r in live) > limit:
             self._end(State.TIMED_OUT)
 
     def _reports(self) -> list[RankReport]:
@@ -243,6 +250,8 @@ class Watch:
         # Never released: the process ends here, and whoever comes second has nothing to add.
         self._ending.acquire()
         try:
+            if state is State.TIMED_OUT:
+                self._end_suspended()
             self._board.end(self._row, state, failure)
             reports = self._board.reports()
             alone = self._launched and not self._bulletin
@@ -253,6 +262,16 @@ class Watch:
             sys.stderr.flush()
         finally:
             os._exit(failure.get("known_code", 1))
+
+    def _end_suspended(self) -> None:
+        """Note which ranks of this node are stopped, and kill those that commlang has started.
+
+        Their launcher would wait half a minute for them to heed a gentler signal.
+        """
+        for pid in self._board.note_suspended():
+            if self._launched:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _await_others(self, deadline: float) -> list[RankReport]:
         """Make this rank's end known, and return the others' once they have ended or at `deadline`.
@@ -279,10 +298,11 @@ class Watch:
         if self._launched and not self._bulletin:
             return False
         for report in reports:
-            # Only its own node can see that a rank has died.
-            if report.state is State.VANISHED and self._bulletin:
+            # Only its own node can see that a rank has died, or is stopped.
+            if self._bulletin and (report.state is State.VANISHED or report.suspended):
                 self._bulletin.publish(report)
-        return all(r.state not in (State.ABSENT, State.RUNNING) for r in reports)
+        open_ended = (State.ABSENT, State.RUNNING)
+        return all(r.state not in open_ended or r.suspended for r in reports)
 
     def _tell(self, reports: list[RankReport]) -> None:
         """Print the diagnosis if nobody else will, or leave it to the launcher."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -61,14 +62,17 @@ class Worker:
         self._device = device
         self._pool = ThreadPoolExecutor(1, "commlang-run", self._begin)
         self._last: Future[Any] | None = None
+        self._thread = -1
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     @property
-    def is_idle(self) -> bool:
-        """Whether all that was submitted is done."""
-        return self._last is None or self._last.done()
+    def is_busy_for_others(self) -> bool:
+        """Whether something is still to be done, and not by the thread that asks."""
+        busy = self._last is not None and not self._last.done()
+        return busy and threading.get_ident() != self._thread
 
     def _begin(self) -> None:
+        self._thread = threading.get_ident()
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
 

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import torch
 import torch.distributed as dist
 
-from commlang.errors import CommlangError, UsageError
+from commlang.errors import UsageError
 from commlang.execute.mpi.found import refuse_alone
+from commlang.execute.reach import join_store, serve_store
 from commlang.execute.settings import MPI
-from commlang.execute.stores import FileStore, HashStore, PrefixStore, TCPStore
+from commlang.execute.stores import FileStore, HashStore, PrefixStore
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -134,24 +135,8 @@ def open_store(info: RankInfo, timeout: float, init_method: str = "env://") -> S
 
 
 def _tcp_store(info: RankInfo, host: str, port: int, timeout: float, served: bool) -> Store:
-    serve = info.rank == 0 and not served
-    try:
-        return TCPStore(
-            host,
-            port,
-            info.world_size,
-            serve,
-            timedelta(seconds=timeout),
-            wait_for_workers=False,
-            multi_tenant=True,
-        )
-    except (RuntimeError, OSError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        what = "cannot listen" if serve else f"got no answer within {timeout:.0f} s from rank 0"
-        raise CommlangError(
-            f"rank {info.rank} {what} at {host}:{port} ({said}). Check that rank 0 runs there, "
-            "that all ranks have the same MASTER_ADDR and MASTER_PORT, and that the port is free."
-        ) from error
+    serves = info.rank == 0 and not served
+    return (serve_store if serves else join_store)(info, host, port, timeout)
 
 
 @contextlib.contextmanager

@@ -57,6 +57,12 @@ def is_tensor(param: ast.Param) -> bool:
     return kind.shape is not None or kind.name not in SCALARS
 
 
+def handed_on(params: tuple[ast.Param, ...]) -> list[ast.Param]:
+    """What of an extern's parameters its callable is given: all but the dtypes of its tensors."""
+    dtypes = {p.type.name for p in params if is_tensor(p) and p.type is not None}
+    return [p for p in params if p.target.id not in dtypes]
+
+
 def collect(
     name: str,
     params: tuple[ast.Param, ...],

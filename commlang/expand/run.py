@@ -25,7 +25,7 @@ from commlang.operations import ReduceOp
 from commlang.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from commlang.resolve.modules import Definition
 
@@ -49,11 +49,13 @@ def expand(
     groups: Iterable[GroupEntry] = (),
     max_events: int = MAX_EVENTS,
     keep_values: bool = False,
+    evaluator_of: Callable[[Recording, int], Evaluator] = Evaluator,
 ) -> Recording:
     """Evaluate a pattern for some ranks of a world (all by default); raises PatternError.
 
     `values` holds ints, bools, Fractions, op names and nested lists by parameter. `groups` are
-    those of a whole plan, so that a rank expanded alone numbers them alike.
+    those of a whole plan, so that a rank expanded alone numbers them alike. `evaluator_of` is for
+    those who want to watch the evaluation.
     """
     if not 1 <= world <= MAX_WORLD:
         raise UsageError(f"a world of {world:,} ranks; there can be 1 to {MAX_WORLD:,}")
@@ -64,7 +66,7 @@ def expand(
     scope = Scope(frame, len(lanes), None, None)
     scope.ranks = lanes
     recording = Recording(world, lanes, table, definition, dict(values or {}), dict(shapes or {}))
-    evaluator = Evaluator(recording, max_events)
+    evaluator = evaluator_of(recording, max_events)
     evaluator.keep_values = keep_values
     with deep_recursion():
         evaluator.enter(scope, everyone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
@@ -105,6 +106,16 @@ class Totals(BaseModel):
     bytes_sent: int
 
 
+class HostTopology(BaseModel):
+    """A host of a run on CUDA: see `commlang.execute.topology.Topology`."""
+
+    host: str
+    gpus: list[str]
+    links: dict[str, int]
+    infiniband: list[str]
+    network: list[str]
+
+
 class RunReport(BaseModel):
     """Everything that a run tells, for `--json`.
 
@@ -123,6 +134,7 @@ class RunReport(BaseModel):
     backend: str
     device: str
     hosts: list[str]
+    topology: list[HostTopology] = []
     seed: int
     parameters: dict[str, Any]
     externs: dict[str, str | None]
@@ -149,6 +161,7 @@ def make_report(plan: Plan, outcome: Outcome, settings: Settings) -> RunReport:
         backend=outcome.backend,
         device=outcome.device.split(":")[0],
         hosts=sorted({r.host for r in outcome.ranks}),
+        topology=[HostTopology(**asdict(r.topology)) for r in outcome.ranks if r.topology],
         seed=settings.seed,
         parameters=plan.parameters,
         externs=_externs(plan, dict(settings.externs)),

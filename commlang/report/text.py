@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from commlang.verify.values import format_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from commlang.report.run import Contract, RunReport, Statement, Totals
+    from commlang.report.run import Contract, HostTopology, RunReport, Statement, Totals
 
 WIDTH = 100
 """Columns that the text keeps to, where names do not make it wider."""
@@ -25,6 +26,7 @@ def render(report: RunReport) -> str:
         *wrapped(report.pattern + parameters_text(report.parameters)),
         f"  {counted(report.world, 'rank')} on {report.backend}, {report.device}, "
         f"{counted(len(report.hosts), 'host')}; torch {report.torch}",
+        *(line for host in report.topology for line in wrapped("  " + _host(host))),
         f"  proven before the run: {', '.join(report.proofs)} ({counted(report.events, 'event')})",
         *_extern_lines(report.externs),
         "",
@@ -46,6 +48,29 @@ def wrapped(text: str) -> list[str]:
     """Lines of at most WIDTH columns; those after the first stand two further in."""
     indent = " " * (len(text) - len(text.lstrip()))
     return wrap(text, WIDTH, subsequent_indent=indent + "  ", break_on_hyphens=False)
+
+
+_PATHS = {
+    "PIX": "PCIe, one bridge",
+    "PXB": "PCIe, several bridges",
+    "PHB": "PCIe, over the host bridge",
+    "NODE": "PCIe, between host bridges",
+    "SYS": "PCIe, between NUMA nodes",
+}
+
+
+def _host(found: HostTopology) -> str:
+    """`node1: 2 × NVIDIA H100; 18 NVLinks (1 pair); mlx5_0:1 InfiniBand …; eth0 25 Gb/s`."""
+    names = [f"{count} × {name}" for name, count in Counter(found.gpus).items()]
+    links = [f"{_link(kind)} ({counted(pairs, 'pair')})" for kind, pairs in found.links.items()]
+    return f"{found.host}: " + "; ".join([*names, *links, *found.infiniband, *found.network])
+
+
+def _link(kind: str) -> str:
+    count = kind.removeprefix("NV")
+    if kind.startswith("NV") and count.isdecimal():
+        return counted(int(count), "NVLink")
+    return _PATHS.get(kind, kind)
 
 
 def _extern_lines(externs: Mapping[str, str | None]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from commlang.schedule.chunks import Chunk
 from commlang.schedule.coalesce import Bucket, fused
 from commlang.schedule.linear import Act, Action, linearise
 from commlang.schedule.passes import Schedule, Scheduled, apply, schedule
@@ -10,6 +11,7 @@ __all__ = [
     "Act",
     "Action",
     "Bucket",
+    "Chunk",
     "Schedule",
     "Scheduled",
     "apply",

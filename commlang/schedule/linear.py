@@ -1,7 +1,8 @@
 """One thread per rank: the host's actions in an order that cannot block for ever.
 
 Outside of `parallel:` the order is that of the program. A `parallel:` whose children are single
-operations starts them all, then joins them. One with sequences needs care, since a host that
+operations starts them all, then joins them; one that a pass made of asynchronous messages is
+started whole and joined where each of them is. One with sequences needs care, since a host that
 waits cannot start what another branch would start next: its starts and joins are put in the order
 of the levels of the whole program's points. A join at level l only needs starts at lower levels,
 and every rank walks its levels upwards, so that whatever a join waits for is started.
@@ -65,9 +66,21 @@ def linearise(program: Program, rank: int, whole: Callable[[], Program]) -> list
         nested = levels is not None and bool(listed[[row - rows.start for row in block]].any())
         if nested and levels is not None:
             actions += levels.order(program, block, joined)
+        elif all(program.site_of(row).asynchronous for row in block):
+            actions.append(Action(Act.START, block[0], block))
         else:
-            actions.append(Action(Act.BATCH, block[0], block))
+            actions += _batch(program, block, joined)
     return actions
+
+
+def _batch(
+    program: Program, block: tuple[int, ...], joined: dict[int, tuple[int, ...]]
+) -> list[Action]:
+    """A block of single operations as one, then what it waits for, which was started before it."""
+    waits = [row for row in block if program.site_of(row).kind is Kind.WAIT]
+    rest = tuple(row for row in block if row not in waits)
+    joins = [Action(Act.JOIN, row, joined.get(row, ())) for row in waits]
+    return [*([Action(Act.BATCH, rest[0], rest)] if rest else []), *joins]
 
 
 def _joined(program: Program, rows: range) -> dict[int, tuple[int, ...]]:

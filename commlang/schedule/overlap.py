@@ -7,6 +7,10 @@ before a start that it did not stand before in the program: every constraint of 
 follows from those of the old, and what was free of deadlock remains so. (The checker is asked all
 the same.)
 
+`by_group` has the operations of one group in flight at a time: what transports with a queue for
+each group, as NCCL's streams are, can never lock up on. Operations then end before one of another
+group starts.
+
 A `parallel:` is one unit, which ends before the next begins. Barriers, and compute and externs that
 name no data, keep their place among everything else.
 """
@@ -28,25 +32,28 @@ from commlang.schedule.rebuild import Join, rebuilt
 if TYPE_CHECKING:
     from commlang.program import Program
 
-MOST = 2_000_000
-"""Events up to which the pass is worth its time, some microseconds for each."""
+MOST = 500_000
+"""Events up to which the pass is worth its time, some 5 microseconds for each."""
 AHEAD = 64
 """Units of local work that an operation is started ahead of, at most."""
 
 
-def overlap(program: Program) -> Program | str:
-    """The program with its waits moved, for the ranks that it has; or why nothing is done.
+def unfit(program: Program) -> str | None:
+    """Why `overlap` is not for a program of all ranks, if it is not."""
+    if len(program.nests.key):
+        return "a `parallel:` has sequences in it"
+    if len(program) > MOST:
+        return f"{len(program):,} events are more than the pass is made for ({MOST:,})"
+    return None
+
+
+def overlap(program: Program, *, by_group: bool = False) -> Program:
+    """The program with its waits moved, for the ranks that it has, of one that is not `unfit`.
 
     What a rank gets does not depend on which other ranks the program has.
     """
-    if len(program.nests.key):
-        return "a `parallel:` has sequences in it"
-    if (program.site_async[program.site] & (program.nest >= 0)).any():
-        return "a `parallel:` starts something that ends after it"
-    if len(program) > MOST:
-        return f"{len(program):,} events are more than the pass is made for ({MOST:,})"
     regions = Regions(program)
-    orders = [_order(program, _units(regions, int(rank))) for rank in program.ranks]
+    orders = [_order(program, _units(regions, int(rank)), by_group) for rank in program.ranks]
     return rebuilt(program, orders)
 
 
@@ -72,6 +79,7 @@ class _Unit:
 
     rows: tuple[int, ...]
     spans: tuple[_Span, ...]
+    groups: frozenset[int]
     local: bool
     fence: bool
     block: bool
@@ -83,7 +91,7 @@ class _Unit:
         return any(mine.meets(theirs) for mine in self.spans for theirs in other.spans)
 
 
-def _order(program: Program, units: list[_Unit]) -> list[int | Join]:
+def _order(program: Program, units: list[_Unit], by_group: bool) -> list[int | Join]:
     """Rows of one rank and joins, in the order in which the host comes to them."""
     talk = deque(unit for unit in units if not unit.local)
     work = deque(unit for unit in units if unit.local)
@@ -97,6 +105,8 @@ def _order(program: Program, units: list[_Unit]) -> list[int | Join]:
             unit = queue.popleft()
             needed = tuple(row for row, other in flying.items() if unit.meets(other))
             _join(needed, flying, order)
+        if by_group and not unit.local:
+            _join(tuple(r for r, o in flying.items() if o.groups != unit.groups), flying, order)
         order += unit.rows
         if not (unit.local or unit.block or unit.fence):
             flying[unit.rows[0]] = unit
@@ -134,7 +144,7 @@ def _units(regions: Regions, rank: int) -> list[_Unit]:
     rows = program.rows_of(rank)
     every = np.arange(rows.start, rows.stop)
     spans = _spans(regions, every)
-    kind = program.kind[every].tolist()
+    kind, group = program.kind[every].tolist(), program.group[every].tolist()
     unit = top_unit(program, every).tolist()
     nest = program.nest[every].tolist()
     found: list[_Unit] = []
@@ -151,6 +161,7 @@ def _units(regions: Regions, rank: int) -> list[_Unit]:
             _Unit(
                 tuple(rows.start + at for at in block),
                 touched,
+                frozenset(group[at] for at in block),
                 local,
                 Kind.BARRIER in kinds or not told,
                 inside,

@@ -50,18 +50,24 @@ def rebuilt(program: Program, orders: list[list[int | Join]]) -> Program:
     for at in np.flatnonzero(wait >= 0).tolist():
         columns["site"][at] = sites.started(int(program.site[old[at]]))
     none = np.zeros(0, dtype=np.int64)
-    flags = none.astype(np.bool_)
     sizes = [len(order) for order in orders]
-    return replace(
+    changed = replace(
         program,
         **columns,
         sites=tuple(sites.all),
         # Beyond all keys of the old order, since blocks keep theirs.
         key=_beyond(program) + np.concatenate([none, *(np.arange(size) for size in sizes)]),
-        wait=wait,
-        handles=Handles(none, none, none, flags, flags, none),
         rank_start=np.concatenate([[0], np.cumsum(sizes)]),
     )
+    return replace(without_handles(changed), wait=wait)
+
+
+def without_handles(program: Program) -> Program:
+    """The program with none of the text's handles, and nothing that joins anything."""
+    none = np.zeros(0, dtype=np.int64)
+    flags = none.astype(np.bool_)
+    wait = np.full(len(program), -1, dtype=np.int64)
+    return replace(program, wait=wait, handles=Handles(none, none, none, flags, flags, none))
 
 
 def _beyond(program: Program) -> int:

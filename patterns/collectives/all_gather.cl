@@ -1,4 +1,4 @@
-pattern main(whole: float32[n], part: float32[share(n, world, rank)], n = 1Mi):
+pattern main(whole: dtype[n], part: dtype[share(n, world, rank)], n = 1Mi, dtype = float32):
     """all_gather: every rank ends with every rank's part, in rank order.
 
     The parts go to a list of tensors, one for each rank. They may differ in length: `chunks`

@@ -1,4 +1,4 @@
-pattern main(whole: float32[world * n], part: float32[n], n = 256Ki):
+pattern main(whole: dtype[world * n], part: dtype[n], n = 256Ki, dtype = float32):
     """all_gather_single: every rank ends with every rank's part, end to end in one tensor.
 
     Unlike with all_gather, all parts have the same length. In exchange there is one tensor to

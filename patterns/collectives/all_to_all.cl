@@ -1,4 +1,4 @@
-pattern main(got: float32[world * n], x: float32[world * n], n = 256Ki):
+pattern main(got: dtype[world * n], x: dtype[world * n], n = 256Ki, dtype = float32):
     """all_to_all: every rank sends a different part of its tensor to each rank.
 
     Part d of rank s becomes part s of rank d, as in the transpose of a matrix that is spread over

@@ -1,4 +1,4 @@
-pattern main(got: float32[world, n], x: float32[world, n], n = 256Ki):
+pattern main(got: dtype[world, n], x: dtype[world, n], n = 256Ki, dtype = float32):
     """all_to_all_single: row d of rank s becomes row s of rank d.
 
     As all_to_all, but with one tensor on either side, cut evenly along its first dimension.

@@ -1,4 +1,4 @@
-pattern main(x: float32[n], n = 1Mi, root = 0):
+pattern main(x: dtype[n], n = 1Mi, root = 0, dtype = float32):
     """broadcast: every rank ends with the root's x, as when initial weights are handed out."""
     ensure x == old(x) @ root
 

@@ -1,23 +1,25 @@
-extern forward(act: read bfloat16[b, h], out: write bfloat16[b, h], m: int):
+extern forward(act: read dtype[b, h], out: write dtype[b, h], m: int, dtype = bfloat16):
     """This rank's stage of the model on micro-batch m; the last stage computes its loss too."""
     cost 1ms
 
 extern backward(
-    act: read bfloat16[b, h],
-    dout: read bfloat16[b, h],
-    din: write bfloat16[b, h],
+    act: read dtype[b, h],
+    dout: read dtype[b, h],
+    din: write dtype[b, h],
     m: int,
+    dtype = bfloat16,
 ):
     """From the gradient of the stage's output to that of its input."""
     cost 2ms
 
 pattern gpipe(
-    y: bfloat16[micro, b, h],
-    dx: bfloat16[micro, b, h],
-    x: bfloat16[micro, b, h],
+    y: dtype[micro, b, h],
+    dx: dtype[micro, b, h],
+    x: dtype[micro, b, h],
     micro = 8,
     b = 4,
     h = 256,
+    dtype = bfloat16,
 ):
     """GPipe: all micro-batches forward through the stages, then all of them backward.
 
@@ -39,8 +41,8 @@ pattern gpipe(
     ensure y[m] == forward(input(m), m) for m in range(micro)
     ensure dx[m] == backward(input(m), grad(m), m) for m in range(micro)
 
-    temp act: bfloat16[micro, b, h]
-    temp dout: bfloat16[b, h]
+    temp act: dtype[micro, b, h]
+    temp dout: dtype[b, h]
 
     for m in range(micro):
         if first:

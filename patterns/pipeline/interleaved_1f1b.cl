@@ -1,25 +1,27 @@
-extern forward(act: read bfloat16[b, h], out: write bfloat16[b, h], c: int, m: int):
+extern forward(act: read dtype[b, h], out: write dtype[b, h], c: int, m: int, dtype = bfloat16):
     """Model chunk c of this rank on micro-batch m; the last one computes the loss too."""
     cost 1ms
 
 extern backward(
-    act: read bfloat16[b, h],
-    dout: read bfloat16[b, h],
-    din: write bfloat16[b, h],
+    act: read dtype[b, h],
+    dout: read dtype[b, h],
+    din: write dtype[b, h],
     c: int,
     m: int,
+    dtype = bfloat16,
 ):
     """From the gradient of the chunk's output to that of its input."""
     cost 2ms
 
 pattern interleaved_1f1b(
-    y: bfloat16[v, micro, b, h],
-    dx: bfloat16[v, micro, b, h],
-    x: bfloat16[micro, b, h],
+    y: dtype[v, micro, b, h],
+    dx: dtype[v, micro, b, h],
+    x: dtype[micro, b, h],
     micro = 2 * world,
     v = 2,
     b = 4,
     h = 256,
+    dtype = bfloat16,
 ):
     """Interleaved 1F1B: every rank has v chunks of the model, and a micro-batch goes round v times.
 
@@ -57,8 +59,8 @@ pattern interleaved_1f1b(
     ) for c in range(v) for m in range(micro)
 
     # All micro-batches have buffers of their own, to keep the text plain; warm + 1 are in use.
-    temp act: bfloat16[v, micro, b, h]
-    temp dout: bfloat16[v, micro, b, h]
+    temp act: dtype[v, micro, b, h]
+    temp dout: dtype[v, micro, b, h]
 
     # Forwards reach the next rank one step later, from the last rank to rank 0 world - 1 earlier;
     # backwards likewise, the other way. With two ranks the tags tell the two apart.

@@ -27,8 +27,11 @@ GIVEN = {
     ("all_to_all", "CL406", 9),
     ("parameter_server", "CL408", 15),
     ("parameter_server", "CL408", 17),
+    ("star_all_reduce", "CL408", 15),
+    ("star_all_reduce", "CL408", 20),
 }
-"""What the library gets: its example of a list form, and the star that it shows for what it is."""
+"""What the library gets: its example of a list form, and the stars that it shows for what they
+are."""
 ACROSS_NODES = {
     ("all_reduce", "CL411", 10),
     ("broadcast", "CL411", 5),

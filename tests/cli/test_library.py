@@ -95,7 +95,7 @@ def test_new_never_overwrites(cli: Cli, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("no/where", "there is no folder no"),
+        ("no/where", "cannot write no/where.cl: there is no folder no"),
         ("all_reduce", "`all_reduce` is an operation already; choose another name"),
         ("for", "`for` cannot be the name of a pattern: `for` is a reserved word"),
         ("2x", "`2x` cannot be the name of a pattern: a name is letters, digits and `_`"),

@@ -101,9 +101,9 @@ MUTANTS = [
     ("point_to_point/ring_all_gather", 4, "range(world - 1)", "range(world - 2)"),
     ("point_to_point/pairwise_all_to_all", 4, "x[rank] -> got[rank]", "pass"),
     ("point_to_point/binomial_reduce", 6, "op=op\n", "op=max\n"),
-    ("collectives/all_reduce", 4, "op=sum)", "op=avg)"),
+    ("collectives/all_reduce", 4, "op=op)", "op=avg)"),
     ("collectives/broadcast", 4, "src=root", "src=(root + 1) % world"),
-    ("collectives/reduce_scatter", 3, "x.chunks(world), op=sum", "x.chunks(world), op=max"),
+    ("collectives/reduce_scatter", 3, "x.chunks(world), op=op", "x.chunks(world), op=max"),
     (
         "collectives/all_gather_into_tensor",
         3,

@@ -6,6 +6,7 @@ import os
 import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -17,9 +18,10 @@ from commlang.execute.executor import Executor
 from tests.execute.executor_work import joined, said
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
+_dist: Any = dist
 _c10d: Any = torch._C._distributed_c10d  # pyright: ignore
 
 EVERYTHING = """\
@@ -54,14 +56,15 @@ pattern main(x: float32[4]):
 
 
 @contextmanager
-def public_only() -> Generator[None]:
-    """A torch whose process groups lack a method that direct calls need."""
-    kept = calls._METHODS  # pyright: ignore[reportPrivateUsage]
-    calls._METHODS = (*kept, "a_method_of_another_torch")  # pyright: ignore
+def public_only(**changed: Any) -> Generator[None]:
+    """A torch whose process groups or options differ from what direct calls need."""
+    changed = changed or {"_METHODS": calls._METHODS | {"a_method_of_another_torch": (1, "opts")}}  # pyright: ignore
+    calls._has_surface.cache_clear()  # pyright: ignore[reportPrivateUsage]
     try:
-        yield
+        with mock.patch.multiple(calls, **changed):
+            yield
     finally:
-        calls._METHODS = kept  # pyright: ignore
+        calls._has_surface.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def _values(size: int) -> list[list[float]]:
@@ -84,23 +87,53 @@ def both_ways(rank: int, size: int, path: Path) -> tuple[bool, bool, Any, Any]:
             return direct, public, one, _values(size)
 
 
-def seen_by_tools(rank: int, size: int, path: Path) -> list[tuple[list[str], list[str]]]:
-    """What Flight Recorder and the profiler see of direct calls, and of public ones."""
+def seen_by_tools(rank: int, size: int, path: Path) -> dict[str, tuple[Any, list[str]]]:
+    """What Flight Recorder and the profiler see of direct calls, of public ones, and by hand."""
     os.environ["TORCH_FR_BUFFER_SIZE"] = "100"
     with joined(rank, size, path):
-        direct = _seen(size, 0)
-        with public_only():
-            return [direct, _seen(size, len(direct[0]))]
+        plan = commlang.loads(EVERYTHING).plan(world=size, schedule="program")
+        found: dict[str, tuple[Any, list[str]]] = {}
+        with Executor(plan) as executor:
+            found["direct"] = _seen(executor.run)
+            x, y, z, w = (executor.tensors[name] for name in "xyzw")
+            found["by hand"] = _seen(lambda: _by_hand(rank, size, x, y, z, w))
+        with public_only(), Executor(plan) as executor:
+            found["public"] = _seen(executor.run)
+        return found
 
 
-def _seen(size: int, before: int) -> tuple[list[str], list[str]]:
-    plan = commlang.loads(EVERYTHING).plan(world=size)
-    with Executor(plan) as executor, profile(activities=[ProfilerActivity.CPU]) as profiled:
-        executor.run()
-    recorded = pickle.loads(_c10d._dump_fr_trace())["entries"]
+FIELDS = ("profiling_name", "process_group", "is_p2p", "timeout_ms", "state",
+          "input_sizes", "input_dtypes", "output_sizes", "output_dtypes")  # fmt: skip
+
+
+def _seen(run: Callable[[], object]) -> tuple[Any, list[str]]:
+    before = len(pickle.loads(_c10d._dump_fr_trace())["entries"])
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        run()
+    recorded = pickle.loads(_c10d._dump_fr_trace())["entries"][before:]
     events: Any = profiled.key_averages()
-    names = [entry["profiling_name"] for entry in recorded[before:]]
-    return names, sorted({e.key for e in events if "c10d" in e.key or "gloo" in e.key})
+    return [[entry[field] for field in FIELDS] for entry in recorded], [e.key for e in events]
+
+
+def _by_hand(rank: int, size: int, x: Any, y: Any, z: Any, w: Any) -> None:
+    """EVERYTHING, as a person writes it."""
+    parts, others = list(z.chunk(size)), list(w.chunk(size))
+    _dist.all_reduce(x, op=dist.ReduceOp.MAX)
+    _dist.reduce(x, 0)
+    _dist.broadcast(x, 0)
+    _dist.all_gather(parts, x)
+    _dist.reduce_scatter(y, parts)
+    _dist.all_gather_single(w, y)
+    _dist.reduce_scatter_single(x, w)
+    _dist.all_to_all(others, parts)
+    _dist.all_to_all_single(z, w)
+    _dist.scatter(y, parts if rank == 0 else None, src=0)
+    _dist.gather(x, others if rank == 0 else None, dst=0)
+    _dist.all_reduce(y, async_op=True).wait()
+    _dist.barrier()
+    works = [_dist.isend(x, (rank + 1) % size), _dist.irecv(y, (rank - 1) % size)]
+    for work in works:
+        work.wait()
 
 
 def timed_out(rank: int, size: int, path: Path) -> str:
@@ -128,3 +161,39 @@ def debugged(rank: int, size: int, path: Path) -> str:
             except RuntimeError as error:
                 return str(error)
             return ""
+
+
+EXTERN = """\
+extern model(x: update float32[4])
+
+pattern main(x: float32[4]):
+    model(x)
+    all_reduce(x)
+"""
+LOCAL = """\
+pattern main(x: float32[4], y: float32[4]):
+    x -> y
+    all_reduce(y)
+"""
+
+
+def gradients(rank: int, size: int, path: Path) -> list[Any]:
+    """An extern may record gradients; a run records none, and counts what it writes."""
+    trained: list[float] = []
+
+    def model(x: torch.Tensor) -> None:
+        weight = torch.tensor(2.0, requires_grad=True)
+        loss = (weight * x.clone()).sum()
+        loss.backward()
+        assert weight.grad is not None
+        trained.append(weight.grad.item())
+
+    with joined(rank, size, path):
+        with Executor(commlang.loads(EXTERN).plan(world=size), externs={"model": model}) as ex:
+            ex.run(x=torch.ones(4))
+        x, y = torch.ones(4, requires_grad=True), torch.zeros(4)
+        version = y._version
+        with Executor(commlang.loads(LOCAL).plan(world=size)) as ex:
+            ex.run(x=x, y=y)
+        assert y.grad_fn is None
+        return [trained, y.tolist(), y._version > version, y.is_inference()]

@@ -132,6 +132,32 @@ def times_out(rank: int, size: int, path: Path) -> list[str]:
         total = torch.ones(1)
         dist.all_reduce(total)  # another group is as it was
         found.append(str(total.item()))
+        if rank != 1:
+            found.append(said(Executor(plan, group=hasty).__enter__))
+    return found
+
+
+def never_runs(rank: int, size: int, path: Path) -> list[str]:
+    """Rank 3 enters and does not call run; nothing runs on that group any more, and says so."""
+    plan = commlang.loads("pattern f(x: float32[4]):\n    all_reduce(x)\n").plan(world=size)
+    found: list[str] = []
+    with joined(rank, size, path):
+        dist.barrier()
+        hasty = dist.new_group(timeout=timedelta(seconds=SHORT))
+        patient = timedelta(seconds=PATIENT)
+        with Executor(plan, group=hasty, timeout=patient) as other:
+            ex = Executor(plan, group=hasty, timeout=patient)
+            with ex:
+                if rank == 3:
+                    for failed in range(3):
+                        wait_for(path, f"failed {failed}")
+                    return []
+                run = ex.start()
+                found.append(said(run.wait))
+                tell(path, f"failed {rank}")
+                found.append(said(ex.start().wait))
+            found.append(said(other.run))
+            found.append(said(Executor(plan, group=hasty).__enter__))
     return found
 
 

@@ -163,6 +163,18 @@ pattern cross(x: float32[2], y: float32[2], z: float32[2]):
 """
 
 
+NEIGHBOURS = """
+pattern neighbours(x: float32[2], y: float32[2], z: float32[2]):
+    if rank % 2 == 0:
+        send(x, dst=rank + 1)
+        recv(y, src=rank + 1)
+    else:
+        recv(y, src=rank - 1)
+        send(x, dst=rank - 1)
+    fill(z, 0)
+"""
+
+
 def launches(rank: int, size: int, path: Path) -> list[Any]:
     """What a `parallel:` hands to batch_isend_irecv, issued as for NCCL, and what it receives."""
     plan = commlang.loads(CROSS).plan(world=size)
@@ -178,7 +190,13 @@ def launches(rank: int, size: int, path: Path) -> list[Any]:
         with Executor(plan) as ex:
             ex.backend = "nccl"
             found = ex.run(x=torch.full((2,), float(rank)))
-        return [batches, found["y"].tolist(), found["z"].tolist()]
+        result = [batches.copy(), found["y"].tolist(), found["z"].tolist()]
+        batches.clear()
+        neighbours = commlang.loads(NEIGHBOURS).plan(world=size, backend="nccl")
+        with Executor(neighbours) as ex:
+            ex.backend = "nccl"
+            found = ex.run(x=torch.full((2,), float(rank)))
+        return [*result, batches, found["y"].tolist()]
 
 
 def in_background(rank: int, size: int, path: Path) -> list[Any]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import commlang
 from commlang.errors import CommlangError
-from tests.execute.executor_work import joined, said
+from tests.execute.executor_work import SHORT, joined, said, tell, wait_for
+from tests.tuning.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,8 +84,48 @@ def ddp(rank: int, size: int, path: Path) -> list[Any]:
     return found
 
 
-def _ddp(model: nn.Module) -> Any:
-    return DistributedDataParallel(model, bucket_cap_mb=0.005)
+def ddp_auto(rank: int, size: int, path: Path) -> tuple[list[float], set[str]]:
+    """How far the gradients are from DDP's own if a table chooses; and what it chose."""
+    chosen: set[str] = set()
+    with joined(rank, size, path):
+        plain = trained(_ddp(Mixed()), rank)
+        auto = commlang.auto(table())
+        plan = auto.plan
+
+        def noted(*args: Any, **given: Any) -> Any:
+            found = plan(*args, **given)
+            chosen.add(found.pattern)
+            return found
+
+        auto.plan = noted
+        with commlang.ddp_hook(auto) as hook:
+            model = _ddp(Mixed())
+            model.register_comm_hook(None, hook)
+            mine = trained(model, rank)
+    return [
+        max((a - b).abs().max().item() for a, b in zip(one, other, strict=True))
+        for one, other in zip(plain, mine, strict=True)
+    ], chosen
+
+
+def _ddp(model: nn.Module, group: dist.ProcessGroup | None = None) -> Any:
+    return DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.005)
+
+
+def ddp_on_a_dim(mesh: DeviceMesh, rank: int) -> list[float]:
+    """DDP over one dim of a mesh, with a hook over it: how far it is from DDP's own gradients."""
+    group = mesh.get_group("dp")
+    plain = trained(_ddp(Mixed(), group), rank, 1)
+    pattern = commlang.loads("pattern f(x: t[n], t = float32):\n    all_reduce(x)\n", "f")
+    found: list[float] = []
+    for where in (mesh["dp"], group):
+        with commlang.ddp_hook(pattern, process_group=where) as hook:
+            model = _ddp(Mixed(), group)
+            model.register_comm_hook(None, hook)
+            mine = trained(model, rank, 1)
+        pairs = zip(chain(*plain), chain(*mine), strict=True)
+        found.append(max((a - b).abs().max().item() for a, b in pairs))
+    return found
 
 
 def ddp_refusals(rank: int, size: int, path: Path) -> list[str]:
@@ -100,12 +143,54 @@ def ddp_refusals(rank: int, size: int, path: Path) -> list[str]:
     return found
 
 
+class Bucket:
+    """What DDP hands to its hook."""
+
+    def __init__(self, index: int) -> None:
+        self._index, self._buffer = index, torch.ones(8)
+
+    def index(self) -> int:
+        return self._index
+
+    def buffer(self) -> torch.Tensor:
+        return self._buffer
+
+
+def ddp_missing(rank: int, size: int, path: Path) -> list[str]:
+    """Rank 1 stays away from the second bucket; the hook is of no more use, and says so."""
+    found: list[str] = []
+    with joined(rank, size, path):
+        dist.barrier()
+        hasty: Any = dist.new_group(timeout=timedelta(seconds=2 * SHORT))
+        pattern = commlang.load("ring_all_reduce")
+        with commlang.ddp_hook(pattern, process_group=hasty) as hook:
+            hook(None, Bucket(0)).wait()
+            if rank == 1:
+                for other in (0, 2):
+                    wait_for(path, f"failed {other}")
+                return []
+            for index in (0, 0, 1):
+                found.append(_failure(hook, Bucket(index)))
+                tell(path, f"failed {rank}")
+    return found
+
+
+def _failure(hook: Any, bucket: Bucket) -> str:
+    try:
+        hook(None, bucket).wait()
+    except (CommlangError, RuntimeError) as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
 def fsdp(rank: int, size: int, path: Path) -> list[Any]:
-    """How far the gradients of each pair of patterns are from FSDP2's own."""
+    """How far the gradients of each pair of patterns are from FSDP2's own; then DDP on a dim."""
     kinds = ("all_gather", "reduce_scatter")
     pairs = [[f"{kind}_single" for kind in kinds], [f"ring_{kind}" for kind in kinds]]
     found: list[Any] = []
     with joined(rank, size, path):
+        grid = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+        by_dim = ddp_on_a_dim(grid, rank)
         mesh = init_device_mesh("cpu", (size,))
         plain = trained(_sharded(mesh, None), rank)
         for gather, scatter in pairs:
@@ -118,7 +203,7 @@ def fsdp(rank: int, size: int, path: Path) -> list[Any]:
                 ]
             )
         dist.barrier()
-    return found
+    return [*found, by_dim]
 
 
 def _sharded(mesh: Any, comms: Any) -> Any:

@@ -19,6 +19,7 @@ from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator
 from commlang.execute.launch import launch
 from commlang.execute.options import LaunchOptions
+from commlang.expand.binding import handed_on
 from commlang.plan import Plan, make_plan
 from commlang.resolve.modules import load_module
 from commlang.source import Source
@@ -50,7 +51,7 @@ def callables(plan: Plan) -> dict[str, Callable[..., None]]:
     """For each extern of a plan's file a function that depends on each element that it reads."""
     symbols = plan.definition.module.symbols.items()
     return {
-        name: partial(work_of, [p.mode for p in found.node.params])
+        name: partial(work_of, [p.mode for p in handed_on(found.node.params)])
         for name, found in symbols
         if isinstance(found.node, ast.Extern)
     }

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import commlang
-from commlang.errors import UsageError
+from commlang.errors import PatternError, UsageError
 from commlang.execute import communicators
 from commlang.execute.executor import Executor
 
@@ -83,3 +83,34 @@ def test_nccl_would_wait_for_ranks_outside_of_a_part_of_an_eager_world(
     whole = commlang.loads(TEXT).plan(world=4)
     made = communicators.Communicators(whole, world, executor.timeout, 1).made
     assert [dist.get_process_group_ranks(g) for g in made] == [[0, 1, 2, 3]]
+
+
+def crossing(body: str) -> commlang.Plan:
+    """Four ranks, planned for no backend in particular."""
+    text = "pattern f(x: float32[4], y: float32[4], z: float32[4]):\n"
+    return commlang.loads(text + body).plan(world=4)
+
+
+def test_what_hangs_on_nccl_gets_no_executor_there(
+    world: dist.ProcessGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_backends(monkeypatch, "cpu:nccl")
+    hangs = crossing(
+        "    a = async send(x, dst=ranks.next)\n    recv(y, src=ranks.prev)\n    wait(a)\n"
+    )
+    with pytest.raises(PatternError, match="hangs on NCCL"):
+        Executor(hangs, device="cpu", allow_hazards=True)
+
+
+def test_what_may_hang_on_nccl_has_to_be_allowed(
+    world: dist.ProcessGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_backends(monkeypatch, "cpu:nccl")
+    groups = "".join(f"    group {g} = ranks[:]\n" for g in "abc")
+    started = "".join(
+        f"    h{g} = async all_reduce({x}, group={g})\n" for g, x in zip("abc", "xyz", strict=True)
+    )
+    may_hang = crossing(groups + started + "".join(f"    wait(h{g})\n" for g in "abc"))
+    with pytest.raises(PatternError, match=r"in flight together[\s\S]*allow_hazards=True"):
+        Executor(may_hang, device="cpu")
+    assert Executor(may_hang, device="cpu", allow_hazards=True).backend == "nccl"

@@ -38,7 +38,7 @@ def test_a_run_in_the_background_is_waited_for_and_tells_of_its_failure(ranks: A
 
 
 def test_messages_of_several_groups_are_a_batch_for_each_in_the_order_of_groups(ranks: Any) -> None:
-    for rank, (batches, y, z) in enumerate(ranks(work.launches, 4)):
+    for rank, (batches, y, z, passed, swapped) in enumerate(ranks(work.launches, 4)):
         row, column = [rank // 2 * 2, rank // 2 * 2 + 1], [rank % 2, rank % 2 + 2]
         assert batches == [
             [("isend", column), ("irecv", column)],
@@ -46,6 +46,9 @@ def test_messages_of_several_groups_are_a_batch_for_each_in_the_order_of_groups(
         ]
         assert y == [float((rank + 2) % 4)] * 2
         assert z == [float(rank ^ 1)] * 2
+        both = ["isend", "irecv"] if rank % 2 == 0 else ["irecv", "isend"]
+        assert passed == [[(name, [0, 1, 2, 3]) for name in both]]
+        assert swapped == [float(rank ^ 1)] * 2
 
 
 def test_empty_tensors_scalars_and_all_dtypes_of_gloo(ranks: Any) -> None:
@@ -173,6 +176,7 @@ def test_an_extern_that_raises_is_named_with_rank_and_statement(ranks: Any) -> N
     assert found[1][:2] == [f"rank 1 {where}: LookupError: no such weight", "LookupError"]
     for rank in (0, 2):
         assert found[rank][0].startswith(f"rank {rank} at `all_reduce(x, group=g)` (<text>:6:5): ")
+        assert found[rank][0].endswith(f"; before that, {found[1][0]}")
         assert found[rank][1] == "RuntimeError"
     for told in found:
         assert told[2].startswith(f"this Executor stopped in the middle of a run ({told[0]})")
@@ -186,6 +190,9 @@ def test_a_rank_that_leaves_the_block_is_noticed_at_once(ranks: Any) -> None:
     for told in found[1:]:
         # Rank 3 meets rank 0 in no group; it is told by those who do.
         assert "at `all_reduce(x, group=" in told[0]
+        if "rank 3" not in told[0]:
+            cause = "; before that, rank 0 left the Executor between two runs: ZeroDivisionError"
+            assert told[0].endswith(cause)
         assert told[1] == "4.0"
 
 
@@ -195,11 +202,24 @@ def test_a_run_that_times_out_is_named_and_the_executor_runs_no_more(ranks: Any)
     for rank, told in ((0, found[0]), (2, found[2])):
         assert re.match(
             rf"rank {rank} at `(send|recv)\(.*\)` \(<text>:[56]:9\), with rank 1 at the other end: "
-            "Timed out",
+            "Timed out.*; nothing was heard of rank 1, which may not have come there",
             told[0],
         ), told
         assert told[1].startswith(f"this Executor stopped in the middle of a run ({told[0]})")
         assert told[2] == "3.0"
+        assert told[3].startswith(f"an operation on this process group has failed ({told[0]})")
+
+
+def test_a_rank_that_never_runs_is_named_and_the_group_is_given_up(ranks: Any) -> None:
+    found = ranks(faults.never_runs, 4)
+    assert found[3] == []
+    for rank, told in enumerate(found[:3]):
+        run, again, other, new = told
+        assert run.startswith(f"rank {rank} at `all_reduce(x)` (<text>:2:5): ")
+        assert run.endswith("; nothing was heard of rank 3, which may not have come there")
+        assert again.startswith(f"this Executor stopped in the middle of a run ({run})")
+        assert other == new
+        assert other.startswith(f"an operation on this process group has failed ({run})")
 
 
 def test_a_group_runs_one_plan_at_a_time(ranks: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.execute import hooks_work as work
 
 ROUNDING = 1e-5
@@ -21,6 +23,13 @@ def test_ddp_learns_the_same_with_a_pattern_for_its_buckets(ranks: Any) -> None:
         assert any(len(known) > 1 for known in sizes), "rebuilt with another size"
 
 
+@pytest.mark.slow
+def test_ddp_learns_the_same_with_whatever_a_table_chooses(ranks: Any) -> None:
+    for far, chosen in ranks(work.ddp_auto, 4):
+        assert max(far) < ROUNDING
+        assert chosen == {"star_all_reduce"}
+
+
 def test_ddp_hooks_refuse_what_they_cannot_run(ranks: Any) -> None:
     for two, unfit in ranks(work.ddp_refusals, 2):
         assert two.startswith("`ring_all_gather` has the tensors whole, part; it needs 1: a bucket")
@@ -28,7 +37,17 @@ def test_ddp_hooks_refuse_what_they_cannot_run(ranks: Any) -> None:
         assert "float32" in unfit
 
 
-def test_fsdp_learns_the_same_with_patterns_for_its_collectives(ranks: Any) -> None:
-    for by_backend, by_ring in ranks(work.fsdp, 4):
+def test_a_ddp_hook_is_of_no_more_use_once_an_operation_has_timed_out(ranks: Any) -> None:
+    found = ranks(work.ddp_missing, 3)
+    assert found[1] == []
+    for first, again, other_bucket in (found[0], found[2]):
+        assert "with rank" in first or "nothing was heard of rank 1" in first
+        assert "this Executor stopped in the middle of a run (rank" in again
+        assert "an operation on this process group has failed (rank" in other_bucket
+
+
+def test_fsdp_learns_the_same_with_patterns_and_so_does_ddp_on_a_dim_of_a_mesh(ranks: Any) -> None:
+    for by_backend, by_ring, by_dim in ranks(work.fsdp, 4):
         assert by_backend == [0.0] * work.STEPS
         assert max(by_ring) < ROUNDING
+        assert by_dim == [0.0, 0.0]

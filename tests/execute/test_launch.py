@@ -292,7 +292,10 @@ def test_ranks_that_do_not_come_are_named(runs: Runs) -> None:
     run = runs.start("rank", under=("-c", LONE_RANK), timeout=1.0)
     code, _, err = finish(run)
     assert code == 1
-    assert "rank 0 failed before joining the group: rank 1 of 2 did not come within 1 s" in err
+    assert (
+        "rank 0 failed while looking for the other ranks: rank 1 of 2 did not come within 1 s"
+        in err
+    )
     runs.assert_nothing_left()
 
 

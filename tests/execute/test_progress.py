@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 
 from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator, WaitGraph, explain, ranks_text, waiting
+from commlang.execute.launch import board_in
 from commlang.execute.progress import DONE, NOT_STARTED, Board
 from commlang.execute.report import (
     RankReport,
@@ -188,3 +190,41 @@ def test_a_long_list_of_ranks_is_cut_short() -> None:
     assert len(lines) == 12
     assert lines[-1] == "  and 29 more"
     assert len(waiting(reports, Narrator())) == 40
+
+
+def test_a_process_that_is_stopped_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = Board.create(tmp_path / "board", [0, 1])
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: pid)
+        board.start(1, 1)
+    assert board.note_suspended() == []
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED)
+    assert board.note_suspended() == [pid]
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert [r.suspended for r in board.reports()] == [False, True]
+
+
+def test_a_stopped_rank_is_at_fault_also_once_it_is_killed() -> None:
+    reports = _stuck(3, 3, 3)
+    reports[1] = replace(reports[1], state=State.RUNNING, suspended=True, exit_code=-9)
+    inside = Narrator(RING.describe, lambda rank, at: (), lambda rank, at: f"r.cl:{at - 1}")
+    text, guilty = explain(reports, inside)
+    assert guilty == [1]
+    assert text.splitlines()[0] == (
+        "rank 1 made no progress for 9 s at r.cl:3 op of 1, after r.cl:2, "
+        "being stopped (as by SIGSTOP or a debugger)"
+    )
+
+
+def test_a_board_for_which_there_is_no_room_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(CommlangError, match=r"the files of the run in .*: No space left on dev"):
+        board_in(tmp_path, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -140,3 +141,21 @@ def test_rank_0_that_does_not_answer_is_named_with_its_place() -> None:
     text = str(caught.value)
     assert f"rank 1 got no answer within 1 s from rank 0 at 127.0.0.1:{port}" in text
     assert "the same MASTER_ADDR and MASTER_PORT" in text
+
+
+@pytest.mark.parametrize(
+    ("rank", "host", "said"),
+    [
+        (0, "127.0.0.1", "rank 0 cannot serve the store at 127.0.0.1:{port}: another process has"),
+        (1, "127.0.0.1", "from rank 0 at 127.0.0.1:{port} (what listens there gives no answer)"),
+        (1, "no-such-host.invalid", "(there is no host 'no-such-host.invalid': "),
+        (0, "no-such-host.invalid", "(there is no host 'no-such-host.invalid': "),
+        (1, ".." * 99, "is no host name"),
+    ],
+)
+def test_why_nobody_is_met_is_told(rank: int, host: str, said: str) -> None:
+    with socket.create_server(("127.0.0.1", free_port())) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CommlangError) as caught:
+            open_store(RankInfo(rank, 2, 0, 1, "", host, port, "torchrun"), 1.0)
+    assert said.format(port=port) in str(caught.value)

@@ -57,6 +57,19 @@ def test_a_wait_joins_what_is_outstanding() -> None:
     ]
 
 
+def test_a_block_that_waits_is_over_when_that_is() -> None:
+    body = (
+        "    h = async all_reduce(x)\n    k = async barrier()\n"
+        "    parallel:\n        wait(h)\n        fill(y, 0)\n        wait(k)\n"
+        "    j = async all_reduce(x)\n    parallel:\n        wait(j)\n"
+    )
+    assert told(program(body, 2), 0) == [
+        *("start all_reduce", "start barrier"),
+        *("batch fill", "join all_reduce", "join barrier"),
+        *("start all_reduce", "join all_reduce"),
+    ]
+
+
 def test_accumulations_of_a_block_follow_it_in_the_order_of_the_text() -> None:
     body = "    parallel for r in ranks[1:]:\n        x @ r -> y @ 0, op=sum\n"
     prog = program(body, 4)

@@ -9,29 +9,23 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from commlang.errors import CommlangError, UsageError
 from commlang.execute.diagnosis import Narrator
-from commlang.execute.launch import (
-    SIGNALS,
-    Ending,
-    last_lines,
-    run_directory,
-    signals_restored,
-)
+from commlang.execute.launch import Ending, board_in, last_lines, run_directory
 from commlang.execute.mpi.found import find_mpirun
-from commlang.execute.progress import BOARD_FILE, Board
 from commlang.execute.report import State
+from commlang.execute.signals import Interrupted, signals_raised
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
     from pathlib import Path
 
     from commlang.execute.options import LaunchOptions
+    from commlang.execute.progress import Board
 
 JOB_FILE = "job"
 SAID_FILE = "said"
@@ -49,14 +43,6 @@ _ENDS = (
     (re.compile(r"Process name: \[\S+,(\d+)\]\s+Exit code:\s+(\d+)"), 1),
 )
 """How Open MPI tells of a rank's end: by a signal (negative here), or with an exit code."""
-
-
-class _Signal(Exception):
-    """A signal that ends this process, and so its ranks."""
-
-    def __init__(self, signum: int) -> None:
-        super().__init__()
-        self.signum = signum
 
 
 def launch_mpi(
@@ -79,14 +65,14 @@ def launch_mpi(
             "`mpirun -n RANKS --hostfile HOSTS commlang run …`"
         )
     ranks, mpirun = options.nproc_per_node, find_mpirun()
-    with run_directory() as run_dir, signals_restored(), _signals_raised():
-        board = Board.create(run_dir / BOARD_FILE, range(ranks))
+    with signals_raised(), run_directory() as run_dir:
+        board = board_in(run_dir, ranks)
         (run_dir / JOB_FILE).write_bytes(pickle.dumps((entry, args, timeout, os.getpid())))
         ending = Ending(board, run_dir, narrator or Narrator())
         job = _Job(mpirun, ranks, board, run_dir, max(timeout, _SLOW_START_S))
         try:
             code = job.wait()
-        except _Signal as caught:
+        except Interrupted as caught:
             raise ending.interrupted(caught.signum) from None
         finally:
             job.close()
@@ -195,18 +181,3 @@ def _end_with_parent() -> None:
     """On Linux, end mpirun and so its ranks if this process is killed."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-@contextmanager
-def _signals_raised() -> Generator[None]:
-    """Turn the signals that end a process into exceptions, so that its ranks are ended first."""
-
-    def caught(signum: int, frame: object) -> None:
-        for other in SIGNALS:
-            signal.signal(other, signal.SIG_IGN)  # one is enough
-        raise _Signal(signum)
-
-    if threading.current_thread() is threading.main_thread():
-        for signum in SIGNALS:
-            signal.signal(signum, caught)
-    yield

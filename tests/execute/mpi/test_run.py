@@ -57,6 +57,11 @@ def die(x):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def stop(x):
+    if chosen():
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def leave(x):
     if chosen():
         os._exit(3)
@@ -193,6 +198,11 @@ def test_a_program_whose_rank_fails_ends_on_all_ranks(folder: Path) -> None:
         pytest.param(
             "fail",
             "rank 1 failed at `work(x)` (step.cl:5:5): ValueError: boom",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "stop",
+            r"rank 1 made no progress for \d+ s at `work(x)` (step.cl:5:5), being stopped",
             marks=pytest.mark.slow,
         ),
         ("stall", r"rank 1 made no progress for \d+ s at `work(x)` (step.cl:5:5) and waited for"),
