@@ -70,6 +70,8 @@ def _plain(value: Any) -> Any:
         return (str(value.op), value.factor)
     if isinstance(value, Op):
         return (value.name, value.factor)
+    if hasattr(value, "name"):
+        return value.name  # a dtype
     return int(value) if isinstance(value, bool | np.integer) else value
 
 
