@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from commlang.expand.binding import handed_on
 from commlang.export.blocks import Blocks
 from commlang.export.comments import Comments
 from commlang.export.expressions import Writer, quoted
@@ -113,7 +114,7 @@ def docstring(text: str) -> list[str]:
 def extern_function(definition: Definition, name: str) -> str:
     """A function for the reader to write."""
     node = definition.node
-    params = ", ".join(free_name(param.target.id, frozenset()) for param in node.params)
+    params = ", ".join(free_name(p.target.id, frozenset()) for p in handed_on(node.params))
     source = definition.module.source
     modes = {
         mode: [p.target.id for p in node.params if p.mode == mode]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commlang.dtypes import DTYPES
-from commlang.expand.binding import is_tensor
+from commlang.expand.binding import handed_on, is_tensor
 from commlang.export.calls import call
 from commlang.export.expressions import ATOM, Writer
 from commlang.export.lines import Line
@@ -132,7 +132,7 @@ class Signatures:
         return call(self.functions[definition], group, *tensors, *scalars)
 
     def extern_call(self, definition: Definition, node: ast.Call, writer: Writer) -> str:
-        """The call of an extern with all its parameters, in order."""
+        """The call of an extern with all that the Executor too would give it, in order."""
         given = _given(definition, node)
         names = Names(frozenset())
         inner = replace(writer, names=names, module=definition.module)
@@ -144,7 +144,7 @@ class Signatures:
             if param in given and name not in given:
                 names.bind(name, read.format(writer.text(given[param], ATOM)))
         texts: list[str] = []
-        for param in params:
+        for param in handed_on(params):
             value = given.get(param.target.id)
             if value is not None:
                 text = writer.text(value) if is_tensor(param) else writer.real(value)

@@ -18,6 +18,7 @@ from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator
 from commlang.execute.launch import launch
 from commlang.execute.options import LaunchOptions
+from commlang.expand.binding import handed_on
 from commlang.plan import Plan
 from commlang.syntax import ast
 from tests.execute.library_ranks import work_of
@@ -34,7 +35,7 @@ Case: TypeAlias = tuple[Plan, str, str]
 def callables(plan: Plan) -> dict[str, Callable[..., None]]:
     """For each extern that a plan may call, a function that depends on all that it is given."""
     return {
-        name: partial(work_of, [p.mode for p in found.node.params])
+        name: partial(work_of, [p.mode for p in handed_on(found.node.params)])
         for module in plan.definition.module.reachable()
         for name, found in module.symbols.items()
         if isinstance(found.node, ast.Extern)
