@@ -191,12 +191,17 @@ def _main(
             for own, text in zip(tensors, _made(program, constants), strict=True)
         ),
         Line(f"{functions[definition]}({', '.join(['dist.group.WORLD', *tensors, *scalars])})"),
-        *(Line(f'print(f"rank {{rank}}: {own} sums to {{total({own})}}")') for own in tensors),
-        *([] if tensors else [Line('print(f"rank {rank}: done")')]),
+        Line("# A line and its end in one write, since torchrun's ranks share one output."),
+        *(_print(f"{own} sums to {{total({own})}}") for own in tensors),
+        *([] if tensors else [_print("done")]),
     ]
     if grouped:
         body.insert(0, Line("make_groups()"))
     return _MAIN + "\n".join([*rendered(body, 8), *_LAST])
+
+
+def _print(text: str) -> Line:
+    return Line(f'print(f"rank {{rank}}: {text}\\n", end="")')
 
 
 def _made(program: Program, constants: Constants) -> list[str]:

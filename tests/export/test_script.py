@@ -227,8 +227,7 @@ def test_a_script_runs_under_torchrun(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     total = sum((7 * i + 13 * rank) % 11 for i in range(5) for rank in range(2))
     wanted = [f"rank {rank}: x sums to {float(total)}" for rank in range(2)]
-    # Two ranks share the pipe, and a line and its end can be written apart.
-    assert sorted(re.findall(r"rank \d+: x sums to \d+\.\d+", done.stdout)) == wanted
+    assert sorted(done.stdout.splitlines()) == wanted
 
 
 def test_every_corner_is_compiled_without_a_warning() -> None:
