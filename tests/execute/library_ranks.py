@@ -48,16 +48,16 @@ Case: TypeAlias = tuple[Plan, list[Spot], int, bool]
 
 
 def callables(plan: Plan) -> dict[str, Callable[..., None]]:
-    """For each extern of a plan's file a function that depends on each element that it reads."""
-    symbols = plan.definition.module.symbols.items()
+    """For each extern a plan may call, a function that depends on each element that it reads."""
     return {
-        name: partial(work_of, [p.mode for p in handed_on(found.node.params)])
-        for name, found in symbols
+        name: partial(_work, [p.mode for p in handed_on(found.node.params)])
+        for module in plan.definition.module.reachable()
+        for name, found in module.symbols.items()
         if isinstance(found.node, ast.Extern)
     }
 
 
-def work_of(modes: list[str | None], *values: Any) -> None:
+def _work(modes: list[str | None], *values: Any) -> None:
     import torch
 
     total = sum(value for value, mode in zip(values, modes, strict=True) if mode is None)

@@ -11,17 +11,14 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator
 from commlang.execute.launch import launch
 from commlang.execute.options import LaunchOptions
-from commlang.expand.binding import handed_on
 from commlang.plan import Plan
-from commlang.syntax import ast
-from tests.execute.library_ranks import work_of
+from tests.execute.library_ranks import callables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,16 +27,6 @@ if TYPE_CHECKING:
     from commlang.execute.world import World
 
 Case: TypeAlias = tuple[Plan, str, str]
-
-
-def callables(plan: Plan) -> dict[str, Callable[..., None]]:
-    """For each extern that a plan may call, a function that depends on all that it is given."""
-    return {
-        name: partial(work_of, [p.mode for p in handed_on(found.node.params)])
-        for module in plan.definition.module.reachable()
-        for name, found in module.symbols.items()
-        if isinstance(found.node, ast.Extern)
-    }
 
 
 def narrator(cases: list[Case]) -> Narrator:
