@@ -45,7 +45,7 @@ class Communicators:
         self._lent = {number: group for number, group in lent.items() if group is not None}
         self._groups = dict(self._lent)
         self.lent = list(dict.fromkeys(self._lent.values()))
-        """The caller's groups, which stay."""
+        """The caller's groups, each once; they stay."""
         self._apart = len(self._ranks) < dist.get_world_size()
         self.own = [n for n, group in enumerate(plan.groups) if group.used and n not in lent]
         """The numbers of the groups that are made here, by whichever ranks; equal on all."""
