@@ -75,7 +75,7 @@ def launch(
     No process or file is left in any case.
     """
     options = options.checked()
-    method = choose_start_method(options.start_method, cuda=cuda)
+    method = choose_start_method(options.start_method, cuda=cuda, local=options.is_local)
     with signals_raised(), run_directory() as run_dir, _environment(options):
         # After the environment is set: no more than one OpenMP thread may exist before a fork.
         from torch.distributed import DistError

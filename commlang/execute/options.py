@@ -85,18 +85,24 @@ def native_threads() -> int | None:
     return sum(1 for _ in tasks.iterdir()) if tasks.exists() else None
 
 
-def choose_start_method(asked: StartMethod, *, cuda: bool) -> Literal["fork", "spawn"]:
+def choose_start_method(
+    asked: StartMethod, *, cuda: bool, local: bool = True
+) -> Literal["fork", "spawn"]:
     """`asked`, or for `auto` fork where that is safe, else spawn. Call it before importing torch.
 
     Fork copies one thread only. So it is safe on Linux, without devices, if there is no other
     Python thread, and none of torch's own: it has none until it is imported, and keeps to one with
     OMP_NUM_THREADS=1. (numpy's OpenBLAS may have started some; it restarts them after a fork.)
+    Launchers of several nodes (not `local`) meet in a store, whose thread looks up the names of
+    those that connect: a rank that is forked meanwhile finds the C library's resolver locked for
+    ever, and hangs as it joins.
     """
     if asked != "auto":
         return asked
     torch_is_quiet = "torch" not in sys.modules or native_threads() == 1
     alone = threading.active_count() == 1
-    safe = sys.platform == "linux" and hasattr(os, "fork") and not cuda and alone and torch_is_quiet
+    quiet = local and alone and torch_is_quiet
+    safe = sys.platform == "linux" and hasattr(os, "fork") and not cuda and quiet
     return "fork" if safe else "spawn"
 
 

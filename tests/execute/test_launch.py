@@ -341,6 +341,7 @@ def test_fork_only_where_it_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert choose_start_method("auto", cuda=False) == "fork"
     assert choose_start_method("auto", cuda=True) == "spawn"
+    assert choose_start_method("auto", cuda=False, local=False) == "spawn"
     assert choose_start_method("fork", cuda=True) == "fork"
     monkeypatch.setattr(threading, "active_count", lambda: 2)
     assert choose_start_method("auto", cuda=False) == "spawn"
