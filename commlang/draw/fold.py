@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,16 +54,13 @@ def fold(program: Program, wanted: Sequence[int] | None = None, needed: Iterable
     if len(among) <= FEW:
         return Fold(tuple(among.tolist()), ())
     kind, told = _kinds(program, among)
-    _, first = np.unique(kind, return_index=True)
-    chosen = {0, 1, len(among) - 1, *first[np.argsort(first)][:MOST_KINDS].tolist()}
+    _, first, size = np.unique(kind, return_index=True, return_counts=True)
+    largest = np.lexsort((first, -size))[:MOST_KINDS]
+    chosen = {0, 1, len(among) - 1, *first[largest].tolist()}
     chosen |= set(np.searchsorted(among, sorted(set(needed) & set(among.tolist()))).tolist())
     places = sorted(chosen)
     lead = {int(kind[at]): int(among[at]) for at in reversed(places)}
-    gaps = [
-        _gap(among[a + 1 : b], kind[a + 1 : b], lead)
-        for a, b in zip(places, places[1:], strict=False)
-        if b > a + 1
-    ]
+    gaps = [_gap(among[a + 1 : b], kind[a + 1 : b], lead) for a, b in pairwise(places) if b > a + 1]
     return Fold(tuple(int(among[at]) for at in places), tuple(gaps), told)
 
 

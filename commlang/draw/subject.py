@@ -33,7 +33,7 @@ class Subject:
     @property
     def title(self) -> str:
         """What the picture shows, in a line: the pattern, its parameters, its ranks."""
-        from commlang.verify import format_value
+        from commlang.verify.values import format_value
 
         values = [f"{k} = {format_value(v)}" for k, v in self.program.parameters.items()]
         told = f" ({', '.join(values)})" if values else ""
