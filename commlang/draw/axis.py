@@ -10,14 +10,16 @@ from commlang.records import entity
 
 if TYPE_CHECKING:
     from commlang.draw.bars import Bar, Lane
-    from commlang.draw.fold import Gap
     from commlang.draw.links import Spot
     from commlang.draw.scene import Scene
 
 TRACK = 22
 """Height of a track, of which a bar leaves 2 free above and below."""
 PADDING, GAP = 5, 22
-STEP, NARROWEST, WIDEST = 76, 560, 1900
+STEP, NARROWEST, WIDE, WIDEST = 76, 560, 1900, 3400
+LEAST_STEP = 34
+TAIL = 0.36
+"""The part of the width that is left for what comes after the head of a long program."""
 AXIS = 26
 
 
@@ -32,6 +34,7 @@ class Axis:
     top: float
     width: float
     first: float
+    head: float
     last: float
     lane_at: list[float]
     gap_at: list[float]
@@ -40,7 +43,12 @@ class Axis:
 
     def x(self, time: float) -> float:
         """Where a time is."""
-        return self.left + (time - self.first) / (self.last - self.first) * self.width
+        if not self.first < self.head < self.last:
+            return self.left + (time - self.first) / (self.last - self.first) * self.width
+        fold = self.left + self.width * (1 - TAIL)
+        if time <= self.head:
+            return self.left + (time - self.first) / (self.head - self.first) * (fold - self.left)
+        return fold + (time - self.head) / (self.last - self.head) * self.width * TAIL
 
     def y(self, lane: Lane, track: int = 0) -> float:
         """The upper edge of a track."""
@@ -57,9 +65,7 @@ def lay_out(scene: Scene, left: float, top: float) -> Axis:
     last = max(last, scene.last)
     if last <= scene.first:
         last = scene.first + 1
-    steps = last - scene.first if scene.unit == STEPS else WIDEST / STEP
-    width = min(max(steps * STEP, NARROWEST), WIDEST)
-    axis = Axis(left, top, float(width), scene.first, last, [], [], top, {})
+    axis = Axis(left, top, _width(scene, last), scene.first, scene.head, last, [], [], top, {})
     gaps = list(enumerate(scene.fold.gaps))
     y = top
     for lane in scene.lanes:
@@ -75,6 +81,13 @@ def lay_out(scene: Scene, left: float, top: float) -> Axis:
         y += GAP
     axis.bottom = y
     return axis
+
+
+def _width(scene: Scene, last: float) -> float:
+    if scene.unit != STEPS or scene.head < scene.last:
+        return float(WIDE)
+    steps = last - scene.first
+    return float(min(max(steps * STEP, NARROWEST), max(WIDE, min(steps * LEAST_STEP, WIDEST))))
 
 
 def place_of_rank(scene: Scene, axis: Axis, rank: int, near: float) -> float:
@@ -93,25 +106,25 @@ def spot_at(scene: Scene, axis: Axis, spot: Spot, near: float) -> tuple[float, f
     return axis.x(spot.time), place_of_rank(scene, axis, spot.rank, near)
 
 
-def gap_of(scene: Scene, number: int) -> Gap:
-    """A gap by its number."""
-    return scene.fold.gaps[number]
-
-
 def ticks(scene: Scene, axis: Axis) -> list[tuple[float, str]]:
     """Times that are written on the axis, at most one each 90 pixels."""
-    span = (scene.stops or scene.last) - axis.first
-    if span <= 0:
-        return []
-    most = max(axis.width * span / (axis.last - axis.first) / 90, 1)
-    rough = span / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    size = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
-    if scene.unit == STEPS:
-        size = max(round(size), 1)
-    count = int(span / size + 1e-9)
-    times = [axis.first + size * n for n in range(count + 1)]
+    last = scene.last if scene.stops is None else scene.stops
+    low, times = axis.first, list[float]()
+    for high in (axis.head, last):
+        if high > low:
+            size = _spacing(high - low, axis.x(high) - axis.x(low))
+            size = max(round(size), 1) if scene.unit == STEPS else size
+            first = math.ceil(low / size - 1e-9) + (low > axis.first)
+            times += [size * n for n in range(first, math.floor(high / size + 1e-9) + 1)]
+        low = max(high, low)
     return [(time, _tick(time, scene.unit)) for time in times]
+
+
+def _spacing(span: float, width: float) -> float:
+    """1, 2 or 5 times a power of ten, so that marks stand 90 pixels apart or more."""
+    rough = span / max(width / 90, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
 
 
 def _tick(time: float, unit: str) -> str:

@@ -70,7 +70,8 @@ class Times:
     """When each row starts, has met its counterparts and ends; NaN for never (or not known).
 
     What happens at all happens from `first` to `last`. With `hangs`, what has no end hangs;
-    without, it is not known and not drawn.
+    without, it is not known and not drawn. Where a lane has not room for all its events, those
+    before `head` still are shown, and the others by so many `windows` of time.
     """
 
     start: Array
@@ -79,6 +80,8 @@ class Times:
     first: float
     last: float
     hangs: bool
+    head: float
+    windows: int
 
 
 def lane_bars(
@@ -91,10 +94,8 @@ def lane_bars(
     start = times.start[rows.start : rows.stop]
     started = np.flatnonzero(~np.isnan(start))
     order = started[np.argsort(start[started], kind="stable")] + rows.start
-    if len(order) > room:
-        groups = _windows(order, times, room)
-    else:
-        groups = np.split(order, np.arange(1, len(order))) if len(order) else []
+    head = int(np.searchsorted(times.start[order], times.head)) if len(order) > room else len(order)
+    groups = [*_singles(order[:head], times), *_windows(order[head:], times)]
     bars = [_bar(lane, group, times) for group in groups]
     for bar, following in pairwise(bars):
         if bar.is_block:
@@ -106,13 +107,23 @@ def lane_bars(
     return bars
 
 
-def _windows(order: Array, times: Times, room: int) -> list[Array]:
-    """Rows by windows of time that all lanes share; those that hang stay apart."""
-    span = max(times.last - times.first, 1e-300)
-    place = ((times.start[order] - times.first) / span * room).astype(np.int64)
-    fresh = np.flatnonzero(np.diff(place)) + 1
+def _singles(order: Array, times: Times) -> list[Array]:
+    """Each row by itself, but of many that start at once only some."""
+    fresh = np.flatnonzero(np.diff(times.start[order])) + 1
     groups: list[Array] = []
     for group in np.split(order, fresh):
+        each = len(group) if len(group) <= TRACKS else TRACKS - 1
+        groups += np.split(group, range(1, each + (each < len(group))))
+    return [group for group in groups if len(group)]
+
+
+def _windows(order: Array, times: Times) -> list[Array]:
+    """Rows by windows of time that all lanes share; those that hang stay apart."""
+    span = max(times.last - times.head, 1e-300)
+    place = ((times.start[order] - times.head) / span * times.windows).astype(np.int64)
+    fresh = np.flatnonzero(np.diff(place)) + 1
+    groups: list[Array] = []
+    for group in np.split(order, fresh) if len(order) else []:
         stuck = np.isnan(times.end[group])
         if times.hangs and stuck.any() and len(group) > 1:
             groups += [group[~stuck]] if not stuck.all() else []

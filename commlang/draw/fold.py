@@ -78,7 +78,7 @@ def _gap(ranks: Array, kind: Array, lead: dict[int, int]) -> Gap:
     if other:
         like.append(f"{other:,} others")
     first, last, count = int(ranks[0]), int(ranks[-1]), len(ranks)
-    name = f"rank {first:,}" if count == 1 else f"{count:,} ranks, {first:,} to {last:,}"
+    name = f"rank {first}" if count == 1 else f"{count:,} ranks, {first} to {last}"
     return Gap(first, last, count, f"{name}: {', '.join(like)}")
 
 

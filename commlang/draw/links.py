@@ -47,7 +47,7 @@ class Arrow:
 class Band:
     """One collective on those of its members that are shown, from when all are there.
 
-    `slot` of `slots` is its place among those that happen at the same time.
+    `slot` is its place among those that end at the same time; it `flies` if it is asynchronous.
     """
 
     bars: list[Bar]
@@ -55,7 +55,7 @@ class Band:
     end: float
     tip: str
     slot: int = 0
-    slots: int = 1
+    flies: bool = False
 
 
 class Owners:
@@ -110,7 +110,7 @@ def _arrow(owners: Owners, times: Times, send: int, recv: int, count: int) -> Ar
     else:
         size = bytes_text(bytes_of(program, send))
         tip = f"{ends} · {size} · {program.text(send)} · {place_of(program, send)}"
-    return Arrow(_spot(owners, send, times, 0.3), _spot(owners, recv, times, 0.7), count, tip)
+    return Arrow(_spot(owners, send, times, 0.78), _spot(owners, recv, times, 0.92), count, tip)
 
 
 def _spot(owners: Owners, row: int, times: Times, part: float) -> Spot:
@@ -128,17 +128,15 @@ def bands(calls: Collectives, owners: Owners, times: Times) -> list[Band]:
     shown = np.flatnonzero((owners.of[calls.row] >= 0) & single[owners.of[calls.row]])
     instance = np.searchsorted(calls.start, shown, side="right") - 1
     found: list[Band] = []
+    ending: dict[float, int] = {}
     for group in np.split(shown, np.flatnonzero(np.diff(instance)) + 1):
         bars = [owners.bars[number] for number in owners.of[calls.row[group]].tolist()]
         if len(bars) > 1:
             low, high = max(b.met for b in bars), max(b.end for b in bars)
-            found.append(Band(bars, low, high, tip_of(owners.program, bars[0].row)))
-    together: dict[tuple[float, float], list[Band]] = {}
-    for band in found:
-        together.setdefault((band.start, band.end), []).append(band)
-    for same in together.values():
-        for slot, band in enumerate(same):
-            band.slot, band.slots = slot, len(same)
+            row, slot = bars[0].row, ending.get(high, 0)
+            flies = owners.program.site_of(row).asynchronous
+            found.append(Band(bars, low, high, tip_of(owners.program, row), slot, flies))
+            ending[high] = slot + 1
     return found
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ROOM, LEAST_ROOM, MOST_ROOM = 1600, 24, 400
 """Bars of a picture, about, and of each of its lanes."""
+HEAD, WINDOWS = 18, 20
+"""Steps at the start of a long program that are shown one by one, and blocks for the rest."""
 MOST_RING = 8
 """Ranks of a deadlock that get a lane each."""
 
@@ -42,6 +44,8 @@ class Scene:
     unit: str
     first: float
     last: float
+    head: float
+    """Until when events are shown one by one; later time is drawn smaller."""
     stops: float | None = None
     """When nothing moves any more, in a program that hangs."""
     lanes: list[Lane] = field(default_factory=list[Lane])
@@ -67,14 +71,18 @@ def make_scene(subject: Subject, room: int = ROOM) -> Scene:
     stops = last if hangs and bool(np.isnan(finals).any()) else None
     involved = [int(program.rank[wait.waiting]) for wait in subject.ring]
     chosen = fold(program, subject.ranks, involved[:MOST_RING])
-    scene = Scene(program, chosen, tuple(t.origin for t in timings), _unit(timings), first, last)
-    scene.stops = stops
+    origins, unit = tuple(t.origin for t in timings), _unit(timings)
+    scene = Scene(program, chosen, origins, unit, first, last, last, stops)
     scene.notes += _folding(chosen, cut)
     lanes = max(len(chosen.shown) * len(timings), 1)
     room = max(LEAST_ROOM, min(MOST_ROOM, room // lanes))
+    most = max((len(program.rows_of(rank)) for rank in chosen.shown), default=0)
+    if most > room:
+        scene.head = min(first + HEAD, last) if unit == STEPS else first
     for number, timing in enumerate(timings):
         met = meeting_times(messages, calls, timing)
-        times = Times(timing.start, met, timing.end, first, last, hangs)
+        windows = WINDOWS if scene.head > first else room
+        times = Times(timing.start, met, timing.end, first, last, hangs, scene.head, windows)
         owners = Owners(program, chosen, _bars(scene, subject, times, number, room))
         _link(scene, subject, messages, calls, owners, times)
     scene.lanes.sort(key=lambda lane: (lane.rank, lane.timing))

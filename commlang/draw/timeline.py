@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from commlang.draw.subject import Subject
 
 MARGIN, LINE = 14, 16
-HEAD = 76
+HEAD = 84
 """Room for the title, what the times are, and the legend."""
 TITLE = 8.2
 """Mean width of a character of the title."""
@@ -44,6 +44,7 @@ def svg(subject: Subject) -> str:
         *[band_mark(axis, band) for band in scene.bands],
         *[bar_mark(scene, axis, bar) for bar in scene.bars],
         *[arrow_mark(scene, axis, arrow) for arrow in scene.arrows],
+        *_gaps(scene, axis),
         *[wait_mark(scene, axis, at, arrow) for at, arrow in enumerate(scene.ring, 1)],
         *[text(MARGIN, bottom + LINE * at, line) for at, line in enumerate(said)],
     ]
@@ -54,15 +55,16 @@ def svg(subject: Subject) -> str:
 def _lane_name(scene: Scene, at: int) -> str:
     lane = scene.lanes[at]
     if len(scene.origins) == 1:
-        return f"rank {lane.rank:,}"
-    return scene.origins[lane.timing] if lane.timing else f"rank {lane.rank:,}"
+        return f"rank {lane.rank}"
+    return scene.origins[lane.timing] if lane.timing else f"rank {lane.rank}"
 
 
 def _subtitle(scene: Scene) -> str:
     """Where the times come from."""
     if scene.unit == STEPS:
         told = "Program order: an event takes a step once all that it needs are there"
-        steps = f"{scene.last - scene.first:,.0f} steps"
+        count = round(scene.last - scene.first)
+        steps = f"{count:,} step{'s' * (count != 1)}"
         return f"{told}; {steps}" + (", then a deadlock" if scene.ring else "") + "."
     span = time_text(scene.last - scene.first, scene.unit)
     first, *others = scene.origins
@@ -79,7 +81,7 @@ def _said(scene: Scene) -> list[str]:
 
 
 def _lanes(scene: Scene, axis: Axis, names: list[str]) -> list[str]:
-    """Lanes with their names, and lines that say who stands in the gaps between them."""
+    """Lanes with their names."""
     parts: list[str] = []
     for lane, y, name in zip(scene.lanes, axis.lane_at, names, strict=True):
         height = lane.tracks * TRACK + 2 * PADDING
@@ -91,8 +93,13 @@ def _lanes(scene: Scene, axis: Axis, names: list[str]) -> list[str]:
         )
         tone = "end" if lane.timing == 0 else "end dim"
         parts.append(text(axis.left - 8, y + height / 2 + 3, name, class_=tone))
+    return parts
+
+
+def _gaps(scene: Scene, axis: Axis) -> list[str]:
+    parts: list[str] = []
     for gap, y in zip(scene.fold.gaps, axis.gap_at, strict=True):
-        words = text(axis.left + 6, y + GAP / 2 + 4, gap.words, class_="dim")
+        words = text(axis.left + 6, y + GAP / 2 + 4, gap.words, class_="dim halo")
         dots = text(axis.left - 8, y + GAP / 2 + 4, "⋮", class_="end dim")
         parts.append(mark(gap.words, dots, words))
     return parts
@@ -106,9 +113,19 @@ def _ruler(scene: Scene, axis: Axis) -> list[str]:
         path = f"M{number(x)} {number(axis.top - 3)}V{number(axis.bottom)}"
         parts.append(element("path", class_="rule", d=path))
         parts.append(text(x, axis.top - 6, words, class_="dim small mid"))
+    if axis.first < axis.head < axis.last:
+        parts += _fold_mark(axis)
     if scene.stops is not None:
         x = axis.x(scene.stops + 1)
         path = f"M{number(x)} {number(axis.top - 3)}V{number(axis.bottom)}"
         parts.append(element("path", class_="stop", d=path))
         parts.append(text(x + 4, axis.top - 6, "nothing moves from here on", class_="alarm small"))
     return parts
+
+
+def _fold_mark(axis: Axis) -> list[str]:
+    """Where the scale of time changes."""
+    x = axis.x(axis.head)
+    path = f"M{number(x)} {number(axis.top - 18)}V{number(axis.bottom)}"
+    words = text(x + 4, axis.top - 20, "from here on time is drawn smaller", class_="dim small")
+    return [element("path", class_="scale", d=path), words]
