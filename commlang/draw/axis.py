@@ -65,7 +65,8 @@ def lay_out(scene: Scene, left: float, top: float) -> Axis:
     last = max(last, scene.last)
     if last <= scene.first:
         last = scene.first + 1
-    axis = Axis(left, top, _width(scene, last), scene.first, scene.head, last, [], [], top, {})
+    head = scene.head if scene.head < scene.last else last
+    axis = Axis(left, top, _width(scene, last), scene.first, head, last, [], [], top, {})
     gaps = list(enumerate(scene.fold.gaps))
     y = top
     for lane in scene.lanes:
@@ -110,7 +111,7 @@ def ticks(scene: Scene, axis: Axis) -> list[tuple[float, str]]:
     """Times that are written on the axis, at most one each 90 pixels."""
     last = scene.last if scene.stops is None else scene.stops
     low, times = axis.first, list[float]()
-    for high in (axis.head, last):
+    for high in (min(axis.head, last), last):
         if high > low:
             size = _spacing(high - low, axis.x(high) - axis.x(low))
             size = max(round(size), 1) if scene.unit == STEPS else size

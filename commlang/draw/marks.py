@@ -110,7 +110,8 @@ def arrow_mark(scene: Scene, axis: Axis, arrow: Arrow) -> str:
     y2 -= down if arrow.target.bar is not None else 0
     parts = [element("path", class_="arrow", d=_line(x1, y1, x2, y2))]
     if arrow.count > 1 and len(scene.arrows) <= FEW_ARROWS:
-        parts.append(text(x2 + 3, (y1 + y2) / 2, f"×{arrow.count:,}", class_="small dim"))
+        x, y = (x1, y1) if arrow.source.bar is None else (x2, y2)
+        parts.append(text(x + 5, y + 4, f"×{arrow.count:,}", class_="small dim halo"))
     return mark(arrow.tip, *parts)
 
 
