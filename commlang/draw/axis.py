@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from commlang.draw.scale import even
 from commlang.draw.words import STEPS, time_text
 from commlang.records import entity
 
@@ -18,8 +19,6 @@ TRACK = 22
 PADDING, GAP = 5, 22
 STEP, NARROWEST, WIDE, WIDEST = 76, 560, 1900, 3400
 LEAST_STEP = 34
-TAIL = 0.36
-"""The part of the width that is left for what comes after the head of a long program."""
 AXIS = 26
 
 
@@ -30,12 +29,11 @@ class Axis:
     `lane_at` are the upper edges of lanes, `gap_at` those of gaps; all end at `bottom`.
     """
 
+    scene: Scene
     left: float
     top: float
     width: float
-    first: float
-    head: float
-    last: float
+    cell: float
     lane_at: list[float]
     gap_at: list[float]
     bottom: float
@@ -43,12 +41,7 @@ class Axis:
 
     def x(self, time: float) -> float:
         """Where a time is."""
-        if not self.first < self.head < self.last:
-            return self.left + (time - self.first) / (self.last - self.first) * self.width
-        fold = self.left + self.width * (1 - TAIL)
-        if time <= self.head:
-            return self.left + (time - self.first) / (self.head - self.first) * (fold - self.left)
-        return fold + (time - self.head) / (self.last - self.head) * self.width * TAIL
+        return self.left + self.scene.scale.cell(time) * self.cell
 
     def y(self, lane: Lane, track: int = 0) -> float:
         """The upper edge of a track."""
@@ -61,12 +54,11 @@ class Axis:
 
 def lay_out(scene: Scene, left: float, top: float) -> Axis:
     """Give everything its place; `left` is the room for names of lanes."""
-    last = max((bar.end for bar in scene.bars), default=scene.last)
-    last = max(last, scene.last)
-    if last <= scene.first:
-        last = scene.first + 1
-    head = scene.head if scene.head < scene.last else last
-    axis = Axis(left, top, _width(scene, last), scene.first, head, last, [], [], top, {})
+    last = max([scene.last, *(bar.end for bar in scene.bars)])
+    cells = max(scene.scale.cell(last), 1.0)
+    widest = max(WIDE, min(cells * LEAST_STEP, WIDEST)) if scene.unit == STEPS else WIDE
+    width = float(min(max(cells * STEP, NARROWEST), widest))
+    axis = Axis(scene, left, top, width, width / cells, [], [], top, {})
     gaps = list(enumerate(scene.fold.gaps))
     y = top
     for lane in scene.lanes:
@@ -82,13 +74,6 @@ def lay_out(scene: Scene, left: float, top: float) -> Axis:
         y += GAP
     axis.bottom = y
     return axis
-
-
-def _width(scene: Scene, last: float) -> float:
-    if scene.unit != STEPS or scene.head < scene.last:
-        return float(WIDE)
-    steps = last - scene.first
-    return float(min(max(steps * STEP, NARROWEST), max(WIDE, min(steps * LEAST_STEP, WIDEST))))
 
 
 def place_of_rank(scene: Scene, axis: Axis, rank: int, near: float) -> float:
@@ -108,17 +93,20 @@ def spot_at(scene: Scene, axis: Axis, spot: Spot, near: float) -> tuple[float, f
 
 
 def ticks(scene: Scene, axis: Axis) -> list[tuple[float, str]]:
-    """Times that are written on the axis, at most one each 90 pixels."""
-    last = scene.last if scene.stops is None else scene.stops
-    low, times = axis.first, list[float]()
-    for high in (min(axis.head, last), last):
-        if high > low:
-            size = _spacing(high - low, axis.x(high) - axis.x(low))
-            size = max(round(size), 1) if scene.unit == STEPS else size
-            first = math.ceil(low / size - 1e-9) + (low > axis.first)
-            times += [size * n for n in range(first, math.floor(high / size + 1e-9) + 1)]
-        low = max(high, low)
-    return [(time, _tick(time, scene.unit)) for time in times]
+    """Times that are written on the axis, far enough from one another."""
+    scale = scene.scale
+    if scene.unit == STEPS:
+        end = scene.last if scene.stops is None else scene.stops
+        cells = [float(cell) for cell in range(int(scale.cell(end)) + 1)]
+        times = [scale.time(cell) for cell in even(cells, int(axis.cell * len(cells) / 60))]
+        return [(time, f"{time:.0f}") for time in times]
+    span = scene.last - scene.first
+    if span <= 0:
+        return []
+    size = _spacing(span, axis.width)
+    first = math.ceil(scene.first / size - 1e-9)
+    times = [size * n for n in range(first, math.floor(scene.last / size + 1e-9) + 1)]
+    return [(time, time_text(time, scene.unit)) for time in times]
 
 
 def _spacing(span: float, width: float) -> float:
@@ -126,7 +114,3 @@ def _spacing(span: float, width: float) -> float:
     rough = span / max(width / 90, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
-
-
-def _tick(time: float, unit: str) -> str:
-    return f"{time:.0f}" if unit == STEPS else time_text(time, unit)

@@ -22,6 +22,10 @@ AHEAD = 2
 """Events behind a deadlock that are shown in a lane beside those that others wait for."""
 
 
+MOST_KEPT = 100_000
+"""How far behind a deadlock events may stand that are shown since others wait for them."""
+
+
 class State(StrEnum):
     """What becomes of an event."""
 
@@ -70,8 +74,8 @@ class Times:
     """When each row starts, has met its counterparts and ends; NaN for never (or not known).
 
     What happens at all happens from `first` to `last`. With `hangs`, what has no end hangs;
-    without, it is not known and not drawn. Where a lane has not room for all its events, those
-    before `head` still are shown, and the others by so many `windows` of time.
+    without, it is not known and not drawn. What starts from `head` on is shown in so many `windows`
+    of time.
     """
 
     start: Array
@@ -85,16 +89,17 @@ class Times:
 
 
 def lane_bars(
-    program: Program, rows: range, lane: Lane, times: Times, room: int, kept: Iterable[int]
+    program: Program, rows: range, lane: Lane, times: Times, kept: Iterable[int]
 ) -> list[Bar]:
-    """The bars of a rank's rows, at most some more than `room`; `kept` rows get bars of their own.
+    """The bars of a rank's rows; of those that never start `kept` ones get bars of their own.
 
     Bars are in the order of their start, each on a track on which it is alone.
     """
     start = times.start[rows.start : rows.stop]
     started = np.flatnonzero(~np.isnan(start))
     order = started[np.argsort(start[started], kind="stable")] + rows.start
-    head = int(np.searchsorted(times.start[order], times.head)) if len(order) > room else len(order)
+    folds = times.head < times.last
+    head = int(np.searchsorted(times.start[order], times.head)) if folds else len(order)
     groups = [*_singles(order[:head], times), *_windows(order[head:], times)]
     bars = [_bar(lane, group, times) for group in groups]
     for bar, following in pairwise(bars):
@@ -166,7 +171,7 @@ def _on_tracks(bars: list[Bar]) -> list[Bar]:
 
 def _never(lane: Lane, rows: Array, times: Times, kept: set[int]) -> list[Bar]:
     """What a rank never gets to, behind the moment from which nothing moves."""
-    chosen = [row for at, row in enumerate(rows.tolist()) if at < AHEAD or row in kept]
+    chosen = sorted({*rows[:AHEAD].tolist(), *(kept & set(rows[:MOST_KEPT].tolist()))})
     bars = [
         Bar(lane, at := times.last + 1.5 + place, at + 1, at + 1, np.array([row]), State.NEVER)
         for place, row in enumerate(chosen)

@@ -10,6 +10,7 @@ import numpy as np
 from commlang.draw.bars import Lane, State, Times, lane_bars
 from commlang.draw.fold import Fold, fold
 from commlang.draw.links import Owners, arrows, bands, ring_arrows
+from commlang.draw.scale import clock_scale, step_scale
 from commlang.draw.times import MOST_STEPS, PROGRAM_ORDER, meeting_times, program_order
 from commlang.draw.words import STEPS
 from commlang.program.matching import match_collectives, match_messages
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from commlang.draw.bars import Bar
     from commlang.draw.links import Arrow, Band
+    from commlang.draw.scale import Scale
     from commlang.draw.subject import Subject
     from commlang.program import Program
     from commlang.program.columns import Array
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
 ROOM, LEAST_ROOM, MOST_ROOM = 1600, 24, 400
 """Bars of a picture, about, and of each of its lanes."""
-HEAD, WINDOWS = 18, 20
-"""Steps at the start of a long program that are shown one by one, and blocks for the rest."""
 MOST_RING = 8
 """Ranks of a deadlock that get a lane each."""
 
@@ -44,8 +44,7 @@ class Scene:
     unit: str
     first: float
     last: float
-    head: float
-    """Until when events are shown one by one; later time is drawn smaller."""
+    scale: Scale
     stops: float | None = None
     """When nothing moves any more, in a program that hangs."""
     lanes: list[Lane] = field(default_factory=list[Lane])
@@ -72,18 +71,20 @@ def make_scene(subject: Subject, room: int = ROOM) -> Scene:
     involved = [int(program.rank[wait.waiting]) for wait in subject.ring]
     chosen = fold(program, subject.ranks, involved[:MOST_RING])
     origins, unit = tuple(t.origin for t in timings), _unit(timings)
-    scene = Scene(program, chosen, origins, unit, first, last, last, stops)
-    scene.notes += _folding(chosen, cut)
     lanes = max(len(chosen.shown) * len(timings), 1)
     room = max(LEAST_ROOM, min(MOST_ROOM, room // lanes))
-    most = max((len(program.rows_of(rank)) for rank in chosen.shown), default=0)
-    if most > room:
-        scene.head = min(first + HEAD, last) if unit == STEPS else first
-    for number, timing in enumerate(timings):
-        met = meeting_times(messages, calls, timing)
-        windows = WINDOWS if scene.head > first else room
-        times = Times(timing.start, met, timing.end, first, last, hangs, scene.head, windows)
-        owners = Owners(program, chosen, _bars(scene, subject, times, number, room))
+    mets = [meeting_times(messages, calls, timing) for timing in timings]
+    if unit == STEPS:
+        scale = step_scale(program, chosen, timings[0], mets[0], room)
+    else:
+        most = max((len(program.rows_of(rank)) for rank in chosen.shown), default=0)
+        scale = clock_scale(first, last, most, room)
+    scene = Scene(program, chosen, origins, unit, first, last, scale, stops)
+    scene.notes += _folding(chosen, cut)
+    for number, (timing, met) in enumerate(zip(timings, mets, strict=True)):
+        span = first, last, hangs, scale.head, scale.windows
+        times = Times(timing.start, met, timing.end, *span)
+        owners = Owners(program, chosen, _bars(scene, subject, times, number))
         _link(scene, subject, messages, calls, owners, times)
     scene.lanes.sort(key=lambda lane: (lane.rank, lane.timing))
     return scene
@@ -98,13 +99,13 @@ def _unit(timings: Sequence[Timing]) -> str:
     return STEPS if all(t.origin == PROGRAM_ORDER for t in timings) else "s"
 
 
-def _bars(scene: Scene, subject: Subject, times: Times, timing: int, room: int) -> list[Bar]:
+def _bars(scene: Scene, subject: Subject, times: Times, timing: int) -> list[Bar]:
     """The bars of all lanes of one timing, which the scene gets too."""
     kept = {row for wait in subject.ring for row in (wait.waiting, wait.awaited)}
     program, mine = scene.program, []
     for rank in scene.fold.shown:
         lane = Lane(rank, timing, 1)
-        bars = lane_bars(program, program.rows_of(rank), lane, times, room, kept)
+        bars = lane_bars(program, program.rows_of(rank), lane, times, kept)
         lane.tracks = max((bar.track for bar in bars), default=0) + 1
         scene.lanes.append(lane)
         mine += bars

@@ -16,6 +16,9 @@ FORMATS = ("svg", "html", "mermaid", "dot", "text")
 
 VIEWS: dict[tuple[str, str], str] = {
     ("timeline", "svg"): "commlang.draw.timeline:svg",
+    ("timeline", "mermaid"): "commlang.draw.timeline_mermaid:mermaid",
+    ("timeline", "dot"): "commlang.draw.timeline_dot:dot",
+    ("timeline", "text"): "commlang.draw.timeline_text:text",
 }
 """`module:function` by view and format; each function turns a Subject into the picture's text.
 
