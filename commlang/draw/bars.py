@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.records import entity, record
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from commlang.program import Program
     from commlang.program.columns import Array
 
-TRACKS = 4
+TRACKS = 6
 """Most bars that stand side by side in a lane; what more runs at once is one block."""
 AHEAD = 2
 """Events behind a deadlock that are shown in a lane beside those that others wait for."""
@@ -34,7 +35,7 @@ class State(StrEnum):
     NEVER = "never starts"
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Lane:
     """What one rank does by one of the timings; `tracks` are its lines."""
 
@@ -43,7 +44,7 @@ class Lane:
     tracks: int
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Bar:
     """One event of a lane, or a block of several; `rows` are theirs.
 

@@ -116,8 +116,8 @@ def arrow_mark(scene: Scene, axis: Axis, arrow: Arrow) -> str:
 
 
 def _ends(scene: Scene, axis: Axis, arrow: Arrow) -> tuple[float, float, float, float]:
-    source, target = arrow.source.bar, arrow.target.bar
-    near = axis.middle(source if source is not None else target) if source or target else axis.top
+    shown = arrow.source.bar or arrow.target.bar
+    near = axis.middle(shown) if shown is not None else axis.top
     x1, y1 = spot_at(scene, axis, arrow.source, near)
     x2, y2 = spot_at(scene, axis, arrow.target, near)
     return x1, y1, x2, y2
