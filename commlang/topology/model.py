@@ -35,6 +35,16 @@ TREES = ("fat_tree", "rails")
 GRIDS = ("ring", "torus")
 """Kinds of levels in which a message may take several hops."""
 
+
+def _listed(size: Any) -> Any:
+    """A number stands for the only dimension."""
+    return (size,) if isinstance(size, (int, float, str)) else size
+
+
+def _unlisted(size: tuple[int, ...]) -> int | list[int]:
+    return size[0] if len(size) == 1 else list(size)
+
+
 Kind = Literal["switch", "rails", "fat_tree", "full", "ring", "torus", "bus"]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Text = Annotated[str, Field(max_length=10_000)]
@@ -42,8 +52,8 @@ Count = Annotated[int, Field(ge=1, le=MAX_DEVICES, strict=True)]
 Extent = Annotated[
     tuple[Count, ...],
     Field(min_length=1, max_length=8),
-    BeforeValidator(lambda given: given if isinstance(given, (list, tuple)) else (given,)),
-    PlainSerializer(lambda size: size[0] if len(size) == 1 else list(size)),
+    BeforeValidator(_listed),
+    PlainSerializer(_unlisted),
 ]
 CONFIG = ConfigDict(frozen=True, extra="forbid")
 
