@@ -71,7 +71,7 @@ def _steps(counts: Array) -> Array:
 
 def routes(network: Network, src: Array, dst: Array) -> Routes:
     """The channels of each message; none where source and destination are one device."""
-    src, dst = (np.asarray(a, dtype=np.int64) for a in np.broadcast_arrays(src, dst))
+    src, dst = src.ravel(), dst.ravel()
     paths = _Paths(len(src))
     _walk(network, paths, np.arange(len(src)), src, dst)
     paths.check()
@@ -80,21 +80,18 @@ def routes(network: Network, src: Array, dst: Array) -> Routes:
 
 def latency_of(network: Network, src: Array, dst: Array) -> Array:
     """Per message the latency in seconds, all hops included."""
-    src, dst = (np.asarray(a, dtype=np.int64) for a in np.broadcast_arrays(src, dst))
     found = np.zeros(src.shape)
     tiers = network.tier_of(src, dst)
     for number, tier in enumerate(network.tiers):
-        at = np.nonzero(tiers == number)
-        if not len(at[0]):
+        at = np.flatnonzero(tiers == number)
+        if not len(at):
             continue
         a, b = src[at], dst[at]
         relay = _relay(tier, a, b)
         found[at] = tier.latency + tier.hop * _further(tier, relay, b)
         moved = relay != a
         if moved.any():
-            found[tuple(index[moved] for index in at)] += latency_of(
-                network, a[moved], relay[moved]
-            )
+            found[at[moved]] += latency_of(network, a[moved], relay[moved])
     return found
 
 
