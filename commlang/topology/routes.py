@@ -226,9 +226,11 @@ def _hop(tier: Tier, paths: _Paths, messages: Array, src: Array, dst: Array) -> 
     child, port, stride = tier.place(src), tier.port(dst), 1
     for number, (extent, start, way, hops) in enumerate(legs):
         base = child - start * stride
-        at = (np.repeat(start, hops) + np.repeat(way, hops) * _steps(hops)) % extent
-        passed = (np.repeat(base, hops) + at * stride) * tier.ports + np.repeat(port, hops)
-        channel = 2 * (passed * len(legs) + number) + np.repeat(way < 0, hops)
-        paths.add_several(messages, hops, tier.first + channel)
+        # A channel's number grows evenly with the coordinate along the dimension.
+        zero = 2 * ((base * tier.ports + port) * len(legs) + number) + (way < 0) + tier.first
+        at = np.repeat(start, hops) + np.repeat(way, hops) * _steps(hops)
+        at += np.where(at < 0, extent, 0) - np.where(at >= extent, extent, 0)
+        channels = np.repeat(zero, hops) + at * (2 * stride * tier.ports * len(legs))
+        paths.add_several(messages, hops, channels)
         child = base + (start + way * hops) % extent * stride
         stride *= extent

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from commlang.errors import UsageError
 from commlang.source import Source
@@ -90,3 +92,36 @@ def test_names_and_files_that_there_are_not_are_told(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match=r"byte 0xff is not UTF-8"):
         load_machine(tmp_path / "b.yaml")
+
+
+NCCL = """\
+<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">
+<pci busid="0" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" rank="0" sm="80">
+<nvlink target="1" count="4" tclass="0x030200"/></gpu></pci>
+<pci busid="1" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="1" rank="1" sm="80"/></pci>
+<nic><net speed="100000" latency="1"/></nic></cpu></system>
+"""
+ASTRA = "topology: [Ring, Switch]\nnpus_count: [2, 8]\nbandwidth: [200, 50]\nlatency: [5, 9.5]\n"
+PIECES = [
+    *("[", "{", "}", "- ", "&a ", "*a", "!!int ", "9" * 30, "-1", "1e400", ".nan", "null", "~", ""),
+    *("true", "\n", '"', "<a>", "&amp;", "1:30", "2020-01-01", "<<: ", "\x00", "\t", "é"),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from([GOOD, ASTRA, NCCL]),
+    st.lists(
+        st.tuples(st.integers(0, 500), st.integers(0, 12), st.sampled_from(PIECES)), max_size=4
+    ),
+)
+def test_any_text_is_a_machine_or_refused(text: str, edits: list[tuple[int, int, str]]) -> None:
+    for start, length, piece in edits:
+        text = text[:start] + piece + text[start + length :]
+    try:
+        machine = read_machine(Source(text, "f"))
+    except UsageError as error:
+        said = str(error)
+    else:
+        said = f"f is of {machine.for_world(1).size} devices"
+    assert said.startswith("f")
