@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,5 +42,5 @@ class RankTrace:
 
     rank: int
     host: str
-    marks: Any
+    marks: Array
     clock: Clock = Clock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,10 +62,10 @@ def _lanes(plan: Plan, program: Program, ranks: Sequence[RankTrace], per_rank: i
     zero = min((float(marks.min()) for marks in seconds if marks.size), default=0.0)
     lanes: list[_Lane] = []
     for rank, marks in zip(ranks, seconds, strict=True):
-        whole = np.rint((marks - zero) * 1e9).astype(np.int64)
-        place = np.arange(whole.shape[1])
-        whole = np.maximum.accumulate(whole - place, axis=1) + place
         actions = plan.actions(rank.rank, program)[:per_rank]
+        place: Array = np.arange(len(actions) + 1)
+        whole: Array = np.rint((marks - zero) * 1e9).astype(np.int64) - place
+        whole = np.maximum.accumulate(whole, axis=1) + place
         lanes.append(_Lane(rank.rank, actions, whole))
     return lanes
 
@@ -90,7 +89,8 @@ def _slices(program: Program, lane: _Lane) -> Iterator[Event]:
     for run, marks in enumerate(lane.marks.tolist()):
         yield _slice(lane.rank, ITERATIONS, RUN, marks[0], marks[-1], f"iteration {run}")
         for number, (name, args) in enumerate(told):
-            event = _slice(lane.rank, STATEMENTS, ACTION, *marks[number : number + 2], name)
+            start, end = marks[number], marks[number + 1]
+            event = _slice(lane.rank, STATEMENTS, ACTION, start, end, name)
             yield {**event, "args": {"iteration": run, **args}}
 
 
@@ -171,13 +171,12 @@ def _messages(program: Program, spans: Spans, began: Array, ended: Array) -> Ite
 def _collectives(program: Program, spans: Spans, began: Array) -> Iterator[Event]:
     """An arrow through all calls of each collective, in the order in which the ranks came."""
     found = match_collectives(program)
-    name = cache(lambda site: program.sites[site].name)
     for first, last in zip(found.start[:-1].tolist(), found.start[1:].tolist(), strict=True):
         rows = found.row[first:last]
         if len(rows) < 2 or (spans.begin[rows] < 0).any():
             continue
+        name = program.site_of(int(rows[0])).name
         came: list[int] = rows[np.argsort(began[rows], kind="stable")].tolist()
         for place, row in enumerate(came):
             phase = "s" if not place else "f" if place == len(came) - 1 else "t"
-            told = name(int(program.site[row]))
-            yield _flow(phase, program, row, int(began[row]), COLLECTIVE, told)
+            yield _flow(phase, program, row, int(began[row]), COLLECTIVE, name)

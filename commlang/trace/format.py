@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from commlang.expand.values import Op
@@ -94,9 +95,9 @@ def _text(value: Any) -> str:
 
 def rows_of(program: Program) -> str:
     """A digest over the order of the program's rows: what each is, and whom it concerns."""
-    place = [site.span.start for site in program.sites]
+    place: list[int] = [site.span.start for site in program.sites]
     digest = hashlib.sha256()
     for column in (program.rank, program.kind, program.peer, program.group, program.tag):
         digest.update(column.astype("<i8").tobytes())
-    digest.update(bytes(str([place[site] for site in program.site.tolist()]), "ascii"))
+    digest.update(np.array(place, dtype="<i8")[program.site].tobytes())
     return digest.hexdigest()[:32]
