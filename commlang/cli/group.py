@@ -18,6 +18,7 @@ COMMANDS = {
     "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
     "export": ("commlang.cli.export", "Write a pattern as a Python script that needs torch only."),
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
+    "calibrate": ("commlang.cli.calibrate", "Measure what communication costs here."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
