@@ -117,8 +117,8 @@ def _arrow(owners: Owners, times: Times, send: int, recv: int, count: int) -> Ar
     met, left, there = float(times.met[send]), float(times.end[send]), float(times.end[recv])
     both = max(min(left, there), met)  # what is asynchronous may have ended long before its wait
     there = both if program.site_of(recv).asynchronous else max(there, met)
-    source = _spot(owners, send, met + (both - met) * LEAVES)
-    target = _spot(owners, recv, met + (there - met) * ARRIVES)
+    source = _spot(owners, send, met + (both - met) * LEAVES, times.head)
+    target = _spot(owners, recv, met + (there - met) * ARRIVES, times.head)
     return Arrow(_beside(source, target), _beside(target, source), count, tip)
 
 
@@ -129,11 +129,13 @@ def _beside(spot: Spot, other: Spot) -> Spot:
     return spot
 
 
-def _spot(owners: Owners, row: int, time: float) -> Spot:
-    """A place on a row's bar, in the middle of a block."""
+def _spot(owners: Owners, row: int, time: float, head: float) -> Spot:
+    """A place on a row's bar; in the middle of a window, whose messages share an arrow."""
     bar = owners.bar(row)
-    if bar is not None:
-        time = (bar.start + bar.end) / 2 if bar.is_block else min(max(time, bar.start), bar.end)
+    if bar is not None and bar.is_block and bar.start >= head:
+        time = (bar.start + bar.end) / 2
+    elif bar is not None:
+        time = min(max(time, bar.start), bar.end)
     return Spot(bar, int(owners.program.rank[row]), time)
 
 
