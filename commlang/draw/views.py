@@ -16,6 +16,8 @@ FORMATS = ("svg", "html", "mermaid", "dot", "text")
 
 VIEWS: dict[tuple[str, str], str] = {
     ("timeline", "svg"): "commlang.draw.timeline:svg",
+    ("matrix", "svg"): "commlang.draw.matrix_svg:svg",
+    ("matrix", "text"): "commlang.draw.matrix_text:text",
 }
 """`module:function` by view and format; each function turns a Subject into the picture's text.
 

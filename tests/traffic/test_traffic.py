@@ -107,9 +107,7 @@ class Box:
     name = "box"
     size = 4
     links = (SimpleNamespace(name="inside"), SimpleNamespace(name="between"))
-    resources = tuple(SimpleNamespace(name=f"port {d}") for d in range(4)) + tuple(
-        SimpleNamespace(name=f"uplink {n}") for n in range(2)
-    )
+    capacities = np.ones(6)
 
     def link_of(self, src: Array, dst: Array, /) -> Array:
         return np.where(src == dst, -1, np.where(src // 2 == dst // 2, 0, 1))
