@@ -85,7 +85,7 @@ def make_matrix(subject: Subject, most: int = EXACT, blocks: int = BLOCKS) -> Ma
         {},
         algorithms_text(program),
     )
-    matrix.tips |= _tips(program, found, cell, size)
+    matrix.tips.update(_tips(program, found, cell, size))
     return matrix
 
 
