@@ -83,8 +83,18 @@ class Edge:
         """The most telling kind."""
         return next((kind for kind in KINDS if kind in self.counts), "order")
 
+    @property
+    def short(self) -> str:
+        """`×24`, of what the line's style says; empty for mere order."""
+        return f"×{self.counts[self.kind]:,}" if self.kind != "order" else ""
+
+    @property
+    def orders(self) -> bool:
+        """Whether the one comes before the other on some rank, by order or by a wait."""
+        return not self.back and ("order" in self.counts or "async" in self.counts)
+
     def told(self) -> str:
-        """`24 messages`; empty for mere order."""
+        """`24 messages, 4 waits`; empty for mere order."""
         words = {"message": "message", "collective": "call", "async": "wait"}
         told = (counted(n, words[kind]) for kind, n in self.counts.items() if kind in words)
         return ", ".join(told)
@@ -190,12 +200,12 @@ def _edges(steps: nx.DiGraph[int], nodes: dict[int, Node], path: Path) -> list[E
 
 
 def _reduce(graph: Graph) -> None:
-    """Leave out mere order where other ties tell it already."""
+    """Leave out mere order that follows from other order."""
     import networkx as nx
 
     forward: nx.DiGraph[int] = nx.DiGraph()
     forward.add_nodes_from(graph.nodes)
-    forward.add_edges_from((e.source, e.target) for e in graph.edges if not e.back)
+    forward.add_edges_from((e.source, e.target) for e in graph.edges if e.orders)
     kept = nx.transitive_reduction(forward)
     graph.edges[:] = [
         edge

@@ -8,6 +8,7 @@ of neighbours.
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from commlang.records import entity
@@ -55,7 +56,7 @@ def _layers(graph: Graph) -> dict[int, int]:
     """The longest way to each node by order alone, so that what runs side by side stands so."""
     into: dict[int, list[Edge]] = defaultdict(list)
     for edge in graph.edges:
-        if not edge.back and ("order" in edge.counts or "async" in edge.counts):
+        if edge.orders:
             into[edge.target].append(edge)
     layer: dict[int, int] = {}
     for number in graph.nodes:  # in the order of the program
@@ -90,7 +91,7 @@ def _stand_ins(
             chain.append(fresh)
             fresh += 1
         ends = [edge.source, *chain, edge.target]
-        for one, other in zip(ends, ends[1:], strict=False):
+        for one, other in pairwise(ends):
             links[other].append(one)
             links[one].append(other)
         chains[edge.source, edge.target] = chain

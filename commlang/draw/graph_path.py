@@ -85,8 +85,12 @@ def _longest(subject: Subject, steps: nx.DiGraph[int], key: Array) -> tuple[list
 
 
 def _bytes(steps: nx.DiGraph[int]) -> dict[int, float]:
-    """The mean bytes of a step's events."""
-    return {n: d["bytes"] / d["ranks"] for n, d in steps.nodes(data=True) if d["kind"] == "step"}
+    """The mean bytes of a step's events; a message counts where it is sent."""
+    return {
+        n: d["bytes"] / d["ranks"]
+        for n, d in steps.nodes(data=True)
+        if d["kind"] == "step" and d["operation"] != "recv"
+    }
 
 
 def _seconds(key: Array, spent: Array) -> dict[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from commlang.draw.graph import make_graph
@@ -15,16 +16,18 @@ if TYPE_CHECKING:
     from commlang.draw.graph_layout import Layout
     from commlang.draw.subject import Subject
 
-MARGIN, TOP, SIDE = 14.0, 84.0, 16.0
+MARGIN, TOP, SIDE = 14.0, 98.0, 16.0
 """Room around, above, and beside the graph for each edge that leads back."""
 STYLE = (
     COLOURS
     + """\
 .box{fill:var(--lane);stroke:var(--dim)}.box.hot{stroke:var(--alarm);stroke-width:2.5}
 .tie{fill:none;stroke:var(--dim);stroke-width:1.2;marker-end:url(#cl-tie)}
-.tie.message{stroke:var(--message);stroke-width:2}.tie.collective{stroke:var(--collective);stroke-width:2}
+.tie.message{stroke:var(--message);stroke-width:2}
+.tie.collective{stroke:var(--collective);stroke-width:2}
 .tie.async{stroke-dasharray:2 3}.tie.back{stroke-dasharray:7 4}
-.tie.hot{stroke:var(--alarm);stroke-width:2.5}.halo{stroke:var(--paper);stroke-width:4;paint-order:stroke}
+.tie.hot{stroke:var(--alarm);stroke-width:2.5}
+.halo{stroke:var(--paper);stroke-width:4;paint-order:stroke}
 """
 )
 HEADS = """\
@@ -37,8 +40,8 @@ def svg(subject: Subject) -> str:
     """The step graph of a subject."""
     graph = make_graph(subject)
     layout = lay_out(graph)
-    backs = sum(edge.back and not _level(layout, edge) for edge in graph.edges)
-    keys, ends = _legend(graph)
+    backs = sum(layout.layer[e.target] < layout.layer[e.source] for e in graph.edges)
+    keys, ends = _legend(graph, backs)
     right = max(
         MARGIN + layout.width + backs * SIDE + 40,
         ends,
@@ -59,10 +62,6 @@ def svg(subject: Subject) -> str:
     return document(right + MARGIN, height, body, title=subject.title, style=STYLE)
 
 
-def _level(layout: Layout, edge: Edge) -> bool:
-    return layout.layer[edge.source] == layout.layer[edge.target]
-
-
 def _at(layout: Layout, node: int) -> tuple[float, float]:
     x, y = layout.at[node]
     return MARGIN + x, TOP + y
@@ -80,18 +79,14 @@ def _box(node: Node, layout: Layout) -> str:
     return mark(
         tip,
         element("rect", class_=f"box{hot}", rx=4, **size),
-        element(
-            "rect",
-            class_=f"b {node.family}",
-            x=left + 4,
-            y=top + 4,
-            width=6,
-            height=HEIGHT - 8,
-            rx=2,
-        ),
+        element("rect", class_=f"b {node.family}", rx=2, **_stripe(left, top)),
         label(left + 17, top + 17, node.text, WIDTH - 24),
         label(left + 17, top + 32, node.told(), WIDTH - 24, class_="dim small"),
     )
+
+
+def _stripe(left: float, top: float) -> dict[str, float]:
+    return {"x": left + 4, "y": top + 4, "width": 6.0, "height": HEIGHT - 8}
 
 
 def _ties(graph: Graph, layout: Layout) -> list[str]:
@@ -99,16 +94,16 @@ def _ties(graph: Graph, layout: Layout) -> list[str]:
     parts: list[str] = []
     lane = 0
     for edge in sorted(graph.edges, key=lambda e: e.critical):
-        level = _level(layout, edge)
-        path, spot = _across(layout, edge) if level else _down(layout, edge)
-        if edge.back and not level:
+        way = layout.layer[edge.target] - layout.layer[edge.source]
+        if way < 0:
             path, spot = _around(layout, edge, lane)
             lane += 1
-        names = f"tie {edge.kind}{' back' if edge.back and not level else ''}"
-        names += " hot" if edge.critical else ""
+        else:
+            path, spot = _down(layout, edge) if way else _across(layout, edge)
+        names = f"tie {edge.kind}{' back' if way < 0 else ''}{' hot' if edge.critical else ''}"
         drawn = [element("path", class_=names, d=path)]
-        if edge.told():
-            drawn.append(text(*spot, edge.told(), class_="small dim mid halo"))
+        if edge.short:
+            drawn.append(text(*spot, edge.short, class_="small dim mid halo"))
         one, other = graph.nodes[edge.source], graph.nodes[edge.target]
         told = ", ".join(f"{n:,} {kind}" for kind, n in edge.counts.items())
         parts.append(mark(f"{one.text or '·'} → {other.text or '·'}: {told}", *drawn))
@@ -129,7 +124,7 @@ def _down(layout: Layout, edge: Edge) -> tuple[str, tuple[float, float]]:
         points += [(MARGIN + x, TOP + y - HEIGHT / 2), (MARGIN + x, TOP + y + HEIGHT / 2)]
     points.append((x2, _edge_of(edge.target, y2, -1)))
     path = f"M{number(points[0][0])} {number(points[0][1])}"
-    for (xa, ya), (xb, yb) in zip(points, points[1:], strict=False):
+    for (xa, ya), (xb, yb) in pairwise(points):
         if xa == xb:
             path += f"V{number(yb)}"
             continue
@@ -147,11 +142,8 @@ def _across(layout: Layout, edge: Edge) -> tuple[str, tuple[float, float]]:
     x1, y = _at(layout, edge.source)
     x2, _ = _at(layout, edge.target)
     way = 1 if x2 > x1 else -1
-    between = any(
-        layout.layer[n] == layout.layer[edge.source]
-        and min(x1, x2) < _at(layout, n)[0] < max(x1, x2)
-        for n in layout.at
-    )
+    mates = (n for n in layout.at if layout.layer[n] == layout.layer[edge.source])
+    between = any(min(x1, x2) < _at(layout, n)[0] < max(x1, x2) for n in mates)
     if not between:
         a, b = x1 + way * WIDTH / 2, x2 - way * WIDTH / 2
         shift = -7 if way > 0 else 7
@@ -164,19 +156,21 @@ def _across(layout: Layout, edge: Edge) -> tuple[str, tuple[float, float]]:
 
 
 def _around(layout: Layout, edge: Edge, lane: int) -> tuple[str, tuple[float, float]]:
-    """Back up, on the right of everything, each in a lane of its own."""
+    """Back up, on the right of everything, each in a lane of its own; across between layers."""
     x1, y1 = _at(layout, edge.source)
     x2, y2 = _at(layout, edge.target)
+    shift = 30 + 7 * (lane % 12)
+    x1, x2 = (x + (shift if n >= 0 else 0) for x, n in ((x1, edge.source), (x2, edge.target)))
+    foot, head = _edge_of(edge.source, y1, 1), _edge_of(edge.target, y2, -1)
+    low, high = foot + 8 + lane % 4 * 3, head - 8 - lane % 4 * 3
     out = MARGIN + layout.width + 14 + lane * SIDE
-    half1, half2 = (WIDTH / 2 if n >= 0 else 4.0 for n in (edge.source, edge.target))
-    y1, y2 = y1 + 8, y2 + 8
-    path = f"M{number(x1 + half1)} {number(y1)}H{number(out - 8)}Q{number(out)} {number(y1)} "
-    path += f"{number(out)} {number(y1 - 8)}V{number(y2 + 8)}Q{number(out)} {number(y2)} "
-    path += f"{number(out - 8)} {number(y2)}H{number(x2 + half2)}"
+    path = f"M{number(x1)} {number(foot)}V{number(low)}H{number(out - 6)}Q{number(out)} "
+    path += f"{number(low)} {number(out)} {number(low - 6)}V{number(high + 6)}Q{number(out)} "
+    path += f"{number(high)} {number(out - 6)} {number(high)}H{number(x2)}V{number(head)}"
     return path, (out, (y1 + y2) / 2)
 
 
-def _legend(graph: Graph) -> tuple[list[str], float]:
+def _legend(graph: Graph, backs: int) -> tuple[list[str], float]:
     """What colours and lines mean, of those that are there; and where the line ends."""
     families = {node.family for node in graph.nodes.values()}
     box = {"width": 8, "height": 12, "rx": 2}
@@ -188,8 +182,8 @@ def _legend(graph: Graph) -> tuple[list[str], float]:
     kinds = {edge.kind for edge in graph.edges}
     lines = {"message": "message", "collective": "one call", "async": "waited for"}
     entries += [(_line(f"tie {kind}"), words) for kind, words in lines.items() if kind in kinds]
-    if any(edge.back for edge in graph.edges):
-        entries.append((_line("tie back"), "next iteration"))
+    if backs:
+        entries.append((_line("tie back"), "to an earlier place"))
     if any(node.critical for node in graph.nodes.values()):
         entries.append((_line("tie hot"), "critical path"))
     x, parts = MARGIN, list[str]()

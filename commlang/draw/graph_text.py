@@ -26,14 +26,15 @@ def text(subject: Subject) -> str:
     lines = [subject.title, *graph.notes, ""]
     for one, node in graph.nodes.items():
         star = "*" if node.critical else " "
-        words = "(all of these come before all that follow)" if node.join else _short(node.text)
+        words = "(these come before those)" if node.join else _short(node.text)
         told = "" if node.join else node.told()
         out = ", ".join(
             f"{number[e.target]}{f' ({e.told()})' if e.told() else ''}"
             for e in sorted(graph.edges, key=lambda e: number[e.target])
             if e.source == one
         )
-        line = f"{star}{number[one]:>4}  {words:<{width}}  {told:<{facts}}  {'→ ' + out if out else ''}"
+        line = f"{star}{number[one]:>4}  {words:<{width}}  {told:<{facts}}"
+        line += f"  → {out}" if out else ""
         lines.append(line.rstrip())
     return "\n".join([*lines, ""])
 
@@ -49,7 +50,7 @@ def mermaid(subject: Subject) -> str:
     arrows = {"message": "==>", "collective": "==>", "async": "-.->", "order": "-->"}
     for edge in graph.edges:
         told = f'|"{edge.told()}"|' if edge.told() else ""
-        arrow = "-.->" if edge.back else arrows[edge.kind]
+        arrow = "-.->" if edge.back and edge.kind == "order" else arrows[edge.kind]
         lines.append(f"    {number[edge.source]} {arrow}{told} {number[edge.target]}")
     hot = [number[one] for one, node in graph.nodes.items() if node.critical]
     lines.append("    classDef critical stroke:#cc0044,stroke-width:3px")
@@ -88,7 +89,8 @@ def _dot_node(node: Node) -> str:
 def _dot_edge(edge: Edge) -> str:
     styles = [f"label={_quoted(edge.told())}"] if edge.told() else []
     if edge.back:
-        styles.append("style=dashed, constraint=false")
+        styles += ["style=dashed"] if edge.kind == "order" else []
+        styles.append("constraint=false")
     elif edge.kind == "async":
         styles.append("style=dotted")
     if edge.critical:

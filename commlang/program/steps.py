@@ -39,8 +39,8 @@ def step_graph(program: Program, key: Array | None = None) -> nx.DiGraph[int]:
 
     steps = _Steps.of(program, program.key if key is None else key)
     graph: nx.DiGraph[int] = nx.DiGraph(name=program.name)
-    for number, key in enumerate(steps.keys.tolist()):
-        graph.add_node(key, kind="step", **steps.attributes(program, number))
+    for number, node in enumerate(steps.keys.tolist()):
+        graph.add_node(node, kind="step", **steps.attributes(program, number))
     for kind, source, target in _ties(program, steps):
         pairs, counts = np.unique(source * (2 * len(steps.keys)) + target, return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
