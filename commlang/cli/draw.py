@@ -10,12 +10,17 @@ import click
 from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.cli.prepare import parameter_settings
+from commlang.diagnostics import Severity
 from commlang.errors import UsageError
 
 if TYPE_CHECKING:
+    from commlang.checks.deadlock import Wait
+    from commlang.diagnostics import Diagnostic
     from commlang.draw import Subject
     from commlang.program import Program
 
+RINGS = ("CL201", "CL220")
+"""Findings that tell of a ring of waits under rendezvous semantics."""
 ENDINGS = {
     ".svg": "svg",
     ".html": "html",
@@ -113,7 +118,49 @@ def _subject(file: str, given: dict[str, Any]) -> tuple[Subject, int]:
     from commlang.draw import Subject
 
     program = _program(file, given)
-    return Subject(program), 0
+    found, ring = _findings(program)
+    for finding in found:
+        say(finding.render())
+    wrong = any(finding.severity is Severity.ERROR for finding in found)
+    if wrong:
+        say(f"`{program.name}` is drawn all the same")
+    return Subject(program, ranks=_ranks(given["ranks"], program.world), ring=ring), int(wrong)
+
+
+def _findings(program: Program) -> tuple[list[Diagnostic], tuple[Wait, ...]]:
+    """What the check says but for contracts, which no picture shows; and the deadlock's waits."""
+    from commlang.checks import check_program
+    from commlang.checks.facts import gather_facts
+    from commlang.checks.ring import from_lowest_rank
+    from commlang.checks.selection import Selection
+    from commlang.transports import RENDEZVOUS
+
+    found = check_program(program, RENDEZVOUS, Selection(ignore=("CL24", "CL4")))
+    found = [finding for finding in found if finding.severity is not Severity.ADVICE]
+    if all(finding.code not in RINGS for finding in found):
+        return found, ()
+    facts = gather_facts(program)
+    ring = facts.deadlock.certain or facts.deadlock.possible
+    return found, tuple(from_lowest_rank(facts, ring) if ring else ())
+
+
+def _ranks(text: str | None, world: int) -> tuple[int, ...] | None:
+    """The ranks that `0..3,7` names; raises UsageError for what is none."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dots, last = part.strip().partition("..")
+        last = last if dots else first
+        if not (first.isdecimal() and last.isdecimal() and len(first + last) < 20):
+            raise UsageError(f"--ranks {text}: write ranks as in `0..3,7`")
+        low, high = int(first), int(last)
+        if not low <= high < world:
+            raise UsageError(
+                f"--ranks {text}: with {world:,} ranks they go from 0 to {world - 1:,}"
+            )
+        found |= set(range(low, high + 1))
+    return tuple(sorted(found))
 
 
 def _program(file: str, given: dict[str, Any]) -> Program:

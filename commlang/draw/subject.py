@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from commlang.program.timing import Timing
 
 
+LONGEST = 40
+"""Characters of a parameter's value in a title."""
+
+
 @entity
 class Subject:
     """A program to draw.
@@ -33,8 +37,14 @@ class Subject:
     @property
     def title(self) -> str:
         """What the picture shows, in a line: the pattern, its parameters, its ranks."""
-        from commlang.verify.values import format_value
-
-        values = [f"{k} = {format_value(v)}" for k, v in self.program.parameters.items()]
+        values = [f"{name} = {_told(v)}" for name, v in self.program.parameters.items()]
         told = f" ({', '.join(values)})" if values else ""
         return f"{self.program.name}{told} on {self.program.world:,} ranks"
+
+
+def _told(value: Any) -> str:
+    from commlang.expand.values import Op
+    from commlang.verify.values import format_value
+
+    text = str(value.op) if isinstance(value, Op) and value.factor is None else format_value(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -124,7 +125,7 @@ class Level(BaseModel):
             (self.leaf is not None and self.kind not in TREES, "only trees and rails have a leaf"),
             (
                 self.oversubscription != 1 and self.leaf is None,
-                "oversubscription is that of a leaf",
+                "oversubscription is of a leaf",
             ),
             (not self.wrap and self.kind not in GRIDS, "only rings and tori wrap"),
             (self.carries and self.kind not in CARRIERS, f"only {', '.join(CARRIERS)} carry"),
@@ -180,22 +181,25 @@ class Collective(BaseModel):
     def seconds(self, size: float) -> float:
         """The time of a call of `size` bytes: between points on the line that joins them.
 
-        Beyond the last point the line of the last two goes on; below the first, its time holds.
+        Beyond the last point the line of the last two goes on, with one point only that from no
+        bytes in no time; below the first point its time holds.
         """
         if not self.points:
             return (self.alpha or 0.0) + (self.beta or 0.0) * size
-        at = sum(point <= size for point, _ in self.points)
-        if at == 0 or len(self.points) == 1:
-            return self.points[0][1] * (max(1.0, size / self.points[0][0]) if at else 1.0)
-        (x0, y0), (x1, y1) = self.points[min(at, len(self.points) - 1) - 1 :][:2]
+        x0, y0 = self.points[0]
+        if size <= x0 or self.points == ((0.0, y0),):
+            return y0
+        lines = pairwise(((0.0, 0.0), *self.points) if len(self.points) == 1 else self.points)
+        *_, ((x0, y0), (x1, y1)) = takewhile(lambda line: line[0][0] < size, lines)
         return max(y0 + (size - x0) * (y1 - y0) / (x1 - x0), 0.0)
 
 
 class Machine(BaseModel):
     """A machine: device d is the d-th of its group at `levels[0]`, that group d // size, and so on.
 
-    Rank r runs on device r. Arrays of devices are integers from 0; they are not checked, see
-    `for_world`.
+    Rank r runs on device r. `links` of a message, routes and latencies are for arrays of devices,
+    numbered from 0, all messages at once; a device that there is not raises UsageError. Of a large
+    machine take the part for a world first, `for_world`: its channels are fewer.
     """
 
     model_config = CONFIG
@@ -256,19 +260,34 @@ class Machine(BaseModel):
 
         -1 where source and destination are one device.
         """
-        return self.network.link_of(src, dst)
+        return self.network.link_of(*self._devices(src, dst))
 
     def latency_of(self, src: Array, dst: Array) -> Array:
         """Per pair the latency L in seconds, hops included; 0 where both are one device."""
         from commlang.topology.routes import latency_of
 
-        return latency_of(self.network, src, dst)
+        src, dst = self._devices(src, dst)
+        return latency_of(self.network, src.ravel(), dst.ravel()).reshape(src.shape)
 
     def routes(self, src: Array, dst: Array) -> Routes:
-        """The resources that each message passes, in order, as indices into `resources`."""
+        """The resources that each message passes, in order, as indices into `resources`.
+
+        None for a message of a device to itself. Raises CommlangError if they are too many to hold.
+        """
         from commlang.topology.routes import routes
 
-        return routes(self.network, src, dst)
+        return routes(self.network, *self._devices(src, dst))
+
+    def _devices(self, src: Array, dst: Array) -> tuple[Array, Array]:
+        """Both as arrays of one shape; raises UsageError for a device that there is not."""
+        import numpy as np
+
+        pair = np.broadcast_arrays(np.asarray(src, np.int64), np.asarray(dst, np.int64))
+        for devices in pair:
+            if devices.size and not 0 <= devices.min() <= devices.max() < self.size:
+                wrong = devices.max() if devices.min() >= 0 else devices.min()
+                raise UsageError(f"{self.name} has devices 0 to {self.size - 1}, and no {wrong}")
+        return pair[0], pair[1]
 
     @cached_property
     def network(self) -> Network:
@@ -307,8 +326,3 @@ def _part(size: tuple[int, ...], wanted: int) -> tuple[int, ...]:
         shortest = min((n for n in range(len(size)) if part[n] < size[n]), key=lambda n: part[n])
         part[shortest] = min(2 * part[shortest], size[shortest])
     return tuple(part)
-
-
-def dumped(machine: Machine) -> dict[str, Any]:
-    """A machine as plain data, without what is left at its default."""
-    return machine.model_dump(mode="json", exclude_defaults=True)

@@ -116,7 +116,7 @@ class Network:
     def link_of(self, src: Array, dst: Array) -> Array:
         """Per pair the index of the link class that governs, -1 for one device."""
         links = np.array([*(tier.link for tier in self.tiers), -1], dtype=np.int64)
-        return links[self.tier_of(np.asarray(src), np.asarray(dst))]
+        return links[self.tier_of(src, dst)]
 
     def capacities(self) -> Array:
         """Bytes per second of each channel of all tiers."""
