@@ -22,6 +22,8 @@ VIEWS: dict[tuple[str, str], str] = {
     ("graph", "text"): "commlang.draw.graph_text:text",
     ("matrix", "svg"): "commlang.draw.matrix_svg:svg",
     ("matrix", "text"): "commlang.draw.matrix_text:text",
+    ("topology", "svg"): "commlang.draw.topology_svg:svg",
+    ("topology", "text"): "commlang.draw.topology_text:text",
     ("timeline", "mermaid"): "commlang.draw.timeline_mermaid:mermaid",
     ("timeline", "dot"): "commlang.draw.timeline_dot:dot",
     ("timeline", "text"): "commlang.draw.timeline_text:text",
