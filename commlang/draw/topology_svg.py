@@ -94,7 +94,7 @@ def _children(load: Load, block: Block, x: float, foot: float) -> tuple[list[flo
 def _switches(
     load: Load, block: Block, middles: list[float], x: float, y: float, top: float
 ) -> list[str]:
-    """The switch of a group, of trees with leaf switches below it, and the wires of the children."""
+    """The switch of a group, of trees its leaf switches too, and the wires of the children."""
     tier = load.tiers[block.tier]
     name, first = tier.level.name, block.number * tier.count
     kinds = {"rails": "rails", "bus": "bus", "fat_tree": "switches"}
