@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path, PurePath
+from typing import Any
 
 import click
 
 from commlang.cli.guard import say
 from commlang.cli.lint import size
-from commlang.cli.prepare import parameter_settings
-from commlang.diagnostics import Severity
 from commlang.errors import UsageError
 
-if TYPE_CHECKING:
-    from commlang.checks.deadlock import Wait
-    from commlang.diagnostics import Diagnostic
-    from commlang.draw import Subject
-    from commlang.program import Program
-
-RINGS = ("CL201", "CL220")
-"""Findings that tell of a ring of waits under rendezvous semantics."""
 ENDINGS = {
     ".svg": "svg",
     ".html": "html",
@@ -67,6 +58,13 @@ ENDINGS = {
     show_default=True,
     help="Events as written, or in the order in which `run` starts and joins them.",
 )
+@click.option("--topology", metavar="MACHINE", help="Draw by the times of a simulation there.")
+@click.option(
+    "--from",
+    "trace",
+    metavar="TRACE",
+    help="Draw what `run --trace` has measured, below what was planned.",
+)
 @click.option(
     "--max-events",
     type=size,
@@ -84,18 +82,26 @@ def command(file: str, **given: Any) -> int:
       commlang draw ring_all_reduce
       commlang draw one_f_one_b -o pipeline.html
       commlang draw step.cl --world 1024 -o step.svg
+      commlang draw ddp_step --topology dgx-h100 -o step.html
+      commlang run ddp_step --trace run.json && commlang draw ddp_step --from run.json -o run.html
+
+    Pages and SVGs need nothing else: no network, no scripts of others. Of many ranks some of each
+    kind are shown, of many events blocks; the picture says what it leaves out. A pattern that the
+    check refuses is drawn too, a deadlock as the ring of its waits; then the exit code is 1.
     """
-    from commlang.draw import draw
+    from commlang.cli.drawing import subject_of
+    from commlang.draw import draw, refuse_other
 
     form = _format(given)
-    subject, code = _subject(file, given)
+    refuse_other(given["view"], form)
+    subject, right = subject_of(file, given)
     picture = draw(subject, given["view"], form)
     if given["output"] is None:
         click.echo(picture, nl=False)
     else:
         _write(given["output"], picture)
         say(f"wrote {given['output']}")
-    return code
+    return 0 if right else 1
 
 
 def _format(given: dict[str, Any]) -> str:
@@ -105,8 +111,8 @@ def _format(given: dict[str, Any]) -> str:
     if given["output"] is None:
         from commlang.draw import formats_of
 
-        tty = click.get_text_stream("stdout").isatty()
-        return "text" if tty and "text" in formats_of(given["view"]) else "svg"
+        have = formats_of(given["view"])
+        return "text" if sys.stdout.isatty() and "text" in have else "svg"
     ending = PurePath(given["output"]).suffix.lower()
     if ending not in ENDINGS:
         known = ", ".join(ENDINGS)
@@ -114,72 +120,7 @@ def _format(given: dict[str, Any]) -> str:
     return ENDINGS[ending]
 
 
-def _subject(file: str, given: dict[str, Any]) -> tuple[Subject, int]:
-    from commlang.draw import Subject
-
-    program = _program(file, given)
-    found, ring = _findings(program)
-    for finding in found:
-        say(finding.render())
-    wrong = any(finding.severity is Severity.ERROR for finding in found)
-    if wrong:
-        say(f"`{program.name}` is drawn all the same")
-    return Subject(program, ranks=_ranks(given["ranks"], program.world), ring=ring), int(wrong)
-
-
-def _findings(program: Program) -> tuple[list[Diagnostic], tuple[Wait, ...]]:
-    """What the check says but for contracts, which no picture shows; and the deadlock's waits."""
-    from commlang.checks import check_program
-    from commlang.checks.facts import gather_facts
-    from commlang.checks.ring import from_lowest_rank
-    from commlang.checks.selection import Selection
-    from commlang.transports import RENDEZVOUS
-
-    found = check_program(program, RENDEZVOUS, Selection(ignore=("CL24", "CL4")))
-    found = [finding for finding in found if finding.severity is not Severity.ADVICE]
-    if all(finding.code not in RINGS for finding in found):
-        return found, ()
-    facts = gather_facts(program)
-    ring = facts.deadlock.certain or facts.deadlock.possible
-    return found, tuple(from_lowest_rank(facts, ring) if ring else ())
-
-
-def _ranks(text: str | None, world: int) -> tuple[int, ...] | None:
-    """The ranks that `0..3,7` names; raises UsageError for what is none."""
-    if text is None:
-        return None
-    found: set[int] = set()
-    for part in text.split(","):
-        first, dots, last = part.strip().partition("..")
-        last = last if dots else first
-        if not (first.isdecimal() and last.isdecimal() and len(first + last) < 20):
-            raise UsageError(f"--ranks {text}: write ranks as in `0..3,7`")
-        low, high = int(first), int(last)
-        if not low <= high < world:
-            raise UsageError(
-                f"--ranks {text}: with {world:,} ranks they go from 0 to {world - 1:,}"
-            )
-        found |= set(range(low, high + 1))
-    return tuple(sorted(found))
-
-
-def _program(file: str, given: dict[str, Any]) -> Program:
-    from commlang.program import build
-    from commlang.verify import default_world, find_pattern, preset_values
-
-    definition = find_pattern(file)
-    values, world = parameter_settings(definition, given["settings"]), given["world"]
-    if given["preset"]:
-        world, found = preset_values(definition, given["preset"], world)
-        values = {**found, **values}
-    if world is None:
-        world = default_world(definition, values)
-    return build(definition, world, values, max_events=given["max_events"])
-
-
 def _write(path: str, picture: str) -> None:
-    from pathlib import Path
-
     try:
         Path(path).write_text(picture, encoding="utf-8")
     except OSError as error:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commlang.draw.scale import even
 from commlang.draw.words import STEPS, time_text
-from commlang.records import entity
 
 if TYPE_CHECKING:
     from commlang.draw.bars import Bar, Lane
@@ -22,7 +22,7 @@ LEAST_STEP = 34
 AXIS = 26
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Axis:
     """The places of a scene's parts, in pixels.
 

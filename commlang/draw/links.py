@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MOST_ARROWS = 1500
 """Most messages of a picture, those between the same two blocks counted once."""
 
+LEAVES, ARRIVES = 0.78, 0.92
+"""Where on the time of a message its arrow stands: to the right of the names in bars."""
+
 
 @record
 class Spot:
@@ -111,7 +114,11 @@ def _arrow(owners: Owners, times: Times, send: int, recv: int, count: int) -> Ar
     else:
         size = bytes_text(bytes_of(program, send))
         tip = f"{ends} · {size} · {program.text(send)} · {place_of(program, send)}"
-    source, target = _spot(owners, send, times, 0.78), _spot(owners, recv, times, 0.92)
+    met, left, there = float(times.met[send]), float(times.end[send]), float(times.end[recv])
+    both = max(min(left, there), met)  # what is asynchronous may have ended long before its wait
+    there = both if program.site_of(recv).asynchronous else max(there, met)
+    source = _spot(owners, send, met + (both - met) * LEAVES, times.head)
+    target = _spot(owners, recv, met + (there - met) * ARRIVES, times.head)
     return Arrow(_beside(source, target), _beside(target, source), count, tip)
 
 
@@ -122,13 +129,14 @@ def _beside(spot: Spot, other: Spot) -> Spot:
     return spot
 
 
-def _spot(owners: Owners, row: int, times: Times, part: float) -> Spot:
-    """A place on a row's bar, so far into its work; the same moment where there is no bar."""
+def _spot(owners: Owners, row: int, time: float, head: float) -> Spot:
+    """A place on a row's bar; in the middle of a window, whose messages share an arrow."""
     bar = owners.bar(row)
-    low, high = float(times.met[row]), float(times.end[row])
-    if bar is not None:
-        low, high = bar.met, bar.end
-    return Spot(bar, int(owners.program.rank[row]), low + (high - low) * part)
+    if bar is not None and bar.is_block and bar.start >= head:
+        time = (bar.start + bar.end) / 2
+    elif bar is not None:
+        time = min(max(time, bar.start), bar.end)
+    return Spot(bar, int(owners.program.rank[row]), time)
 
 
 def bands(calls: Collectives, owners: Owners, times: Times) -> list[Band]:
@@ -142,7 +150,8 @@ def bands(calls: Collectives, owners: Owners, times: Times) -> list[Band]:
         numbers: list[int] = owners.of[calls.row[group]].tolist()
         bars = [owners.bars[number] for number in numbers]
         if len(bars) > 1:
-            low, high = max(b.met for b in bars), max(b.end for b in bars)
+            low, high = max(b.met for b in bars), min(b.end for b in bars)
+            high = high if high > low else max(b.end for b in bars)
             row, slot = bars[0].row, ending.get(high, 0)
             flies = owners.program.site_of(row).asynchronous
             found.append(Band(bars, low, high, tip_of(owners.program, row), slot, flies))

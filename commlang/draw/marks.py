@@ -47,7 +47,7 @@ def bar_mark(scene: Scene, axis: Axis, bar: Bar) -> str:
     if bar.state is State.HANGS:
         parts.append(_rect("stuck", x, y, width))
     work = width - idle
-    room, at = (work, x + idle) if work >= idle else (width, x)
+    room, at = (work, x + idle) if work >= idle else (idle, x)
     on = "on" if work >= idle else "on wide"
     short = short_name(program, bar.row)
     parts.append(label(at + 4, y + 13, name, room - 6, short=short, class_=on))

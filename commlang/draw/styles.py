@@ -26,7 +26,7 @@ STYLE = """\
 .scale{stroke:var(--ink);stroke-dasharray:1 3}
 .stop,.ring{stroke:var(--alarm);fill:none}.stop{stroke-dasharray:6 4}
 .ring{stroke-width:2;marker-end:url(#cl-alarm)}.dot{fill:var(--alarm)}.no{fill:var(--paper)}
-.halo{stroke:var(--paper);stroke-width:4;paint-order:stroke}
+.other{fill:var(--paper);stroke:var(--rule)}.halo{stroke:var(--paper);stroke-width:4;paint-order:stroke}
 .band{fill:var(--collective);fill-opacity:var(--tint)}.spine{stroke:var(--collective);stroke-width:2}
 """
 DEFINITIONS = """\

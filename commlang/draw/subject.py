@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 from commlang.records import entity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from commlang.checks.deadlock import Wait
     from commlang.program import Program
     from commlang.program.columns import Array
     from commlang.program.timing import Timing
+    from commlang.topology import Machine
 
 
 LONGEST = 40
@@ -29,9 +32,9 @@ class Subject:
 
     program: Program
     timings: tuple[Timing, ...] = ()
-    ranks: tuple[int, ...] | None = None
+    ranks: Sequence[int] | None = None
     ring: tuple[Wait, ...] = ()
-    machine: Any = None
+    machine: Machine | None = None
     critical: Array | None = None
 
     @property

@@ -42,14 +42,19 @@ def formats_of(view: str) -> tuple[str, ...]:
     return tuple(form for form in FORMATS if form in have)
 
 
+def refuse_other(view: str, form: str) -> None:
+    """Raise UsageError for a pair of view and format that does not exist."""
+    have = formats_of(view)
+    if not have:
+        views = ", ".join(dict.fromkeys(name for name, _ in VIEWS))
+        raise UsageError(f"there is no view `{view}`; there are {views}")
+    if form not in have:
+        raise UsageError(f"a {view} cannot be drawn as {form}; it can as {', '.join(have)}")
+
+
 def draw(subject: Subject, view: str = "timeline", form: str = "svg") -> str:
     """The picture of a view in a format; raises UsageError for a pair that does not exist."""
-    have = formats_of(view)
-    if form not in have:
-        if not have:
-            views = ", ".join(dict.fromkeys(name for name, _ in VIEWS))
-            raise UsageError(f"there is no view `{view}`; there are {views}")
-        raise UsageError(f"a {view} cannot be drawn as {form}; it can as {', '.join(have)}")
+    refuse_other(view, form)
     if form == "html" and (view, form) not in VIEWS:
         from commlang.draw.page import page
 
