@@ -38,13 +38,19 @@ def critical_path(subject: Subject, steps: nx.DiGraph[int], fine: Array, unit: A
     if subject.critical is not None and len(subject.critical):
         chain = fine[np.asarray(subject.critical, dtype=np.int64)].tolist()
         origin = subject.timings[0].origin if subject.timings else "simulated"
-        told = f"Critical path, {origin}: {len(set(chain)):,} steps"
+        spent = f"{_makespan(subject)} in " if subject.timings else ""
+        told = f"Critical path, {origin}: {spent}{len(set(chain)):,} steps"
     else:
         chain, told = _longest(subject, steps, fine)
     of = _mapping(fine, unit)
     units = [of[key] for key in chain if key in of]
     told += f" of {len(distinct(program.key)):,}." if fine is program.key else "."
     return Path(frozenset(units), frozenset(pairwise(units)), told)
+
+
+def _makespan(subject: Subject) -> str:
+    timing = subject.timings[0]
+    return time_text(float(np.nanmax(timing.end) - np.nanmin(timing.start)), "s")
 
 
 def _mapping(fine: Array, unit: Array) -> dict[int, int]:

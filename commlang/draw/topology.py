@@ -49,10 +49,7 @@ class Load:
 
     def told(self) -> str:
         """What the picture shows, in a line."""
-        return (
-            f"{self.machine.name}: the {bytes_text(self.total)} that ranks send, by link; a number "
-            "without an arrow is as much each way"
-        )
+        return f"{self.machine.name}: the {bytes_text(self.total)} that ranks send, by link"
 
     def bottleneck(self) -> str:
         """The channel that is busy longest, in a line."""
@@ -105,7 +102,9 @@ def make_load(subject: Subject) -> Load:
         from commlang.topology import machine_names
 
         known = ", ".join(machine_names())
-        raise UsageError(f"the topology view needs a machine: give --topology, one of {known}")
+        raise UsageError(
+            f"the topology view needs a machine: give --topology, one of {known}, or a file"
+        )
     program = subject.program
     machine = subject.machine.for_world(program.world)
     found = traffic(program)

@@ -24,7 +24,8 @@ def svg(subject: Subject) -> str:
     load = make_load(subject)
     block = make_block(load, len(load.tiers) - 1, 0)
     said = [load.told(), load.bottleneck()]
-    notes = [load.algorithms] if load.algorithms else []
+    notes = ["A number without an arrow is as much each way."]
+    notes += [load.algorithms] if load.algorithms else []
     if block.shown < load.world:
         notes.append(f"{block.shown:,} of {load.world:,} devices are shown.")
     keys, ends = legend(load, MARGIN, 76)
