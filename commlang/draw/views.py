@@ -16,6 +16,14 @@ FORMATS = ("svg", "html", "mermaid", "dot", "text")
 
 VIEWS: dict[tuple[str, str], str] = {
     ("timeline", "svg"): "commlang.draw.timeline:svg",
+    ("graph", "svg"): "commlang.draw.graph_svg:svg",
+    ("graph", "mermaid"): "commlang.draw.graph_text:mermaid",
+    ("graph", "dot"): "commlang.draw.graph_text:dot",
+    ("graph", "text"): "commlang.draw.graph_text:text",
+    ("matrix", "svg"): "commlang.draw.matrix_svg:svg",
+    ("matrix", "text"): "commlang.draw.matrix_text:text",
+    ("topology", "svg"): "commlang.draw.topology_svg:svg",
+    ("topology", "text"): "commlang.draw.topology_text:text",
     ("timeline", "mermaid"): "commlang.draw.timeline_mermaid:mermaid",
     ("timeline", "dot"): "commlang.draw.timeline_dot:dot",
     ("timeline", "text"): "commlang.draw.timeline_text:text",
