@@ -48,8 +48,8 @@ class Subject:
 
 def _name(program: Program) -> str:
     """The pattern's name; if that is only `main`, as many are, the file's too."""
-    source = program.definition.module.source
-    return program.name if program.name != "main" else f"main of {PurePath(source.path).name}"
+    path = PurePath(program.definition.module.source.path)
+    return f"main of {path.name}" if program.name == "main" != path.stem else program.name
 
 
 def _told(value: Any) -> str:

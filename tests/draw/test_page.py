@@ -47,7 +47,7 @@ def page(tmp_path: Path, program: Callable[..., Program]) -> Path:
 def test_the_script_has_run_and_nothing_else(browser: Browser, page: Path) -> None:
     browser.open(page)
     assert int(browser.run("return document.body.dataset.ready")) == 10
-    assert browser.run("return document.title") == "main of main.cl (n = 8) on 3 ranks"
+    assert browser.run("return document.title") == "main (n = 8) on 3 ranks"
     assert browser.run("return document.scripts.length") == 1
     assert browser.complaints() == []
 
