@@ -43,6 +43,8 @@ class Scene:
     first: float
     last: float
     scale: Scale
+    critical: Array
+    """Whether each row is on the critical path."""
     stops: float | None = None
     """When nothing moves any more, in a program that hangs."""
     lanes: list[Lane] = field(default_factory=list[Lane])
@@ -77,7 +79,10 @@ def make_scene(subject: Subject, room: int = ROOM) -> Scene:
     else:
         most = max((len(program.rows_of(rank)) for rank in chosen.shown), default=0)
         scale = clock_scale(first, last, most, room)
-    scene = Scene(program, chosen, origins, unit, first, last, scale, stops)
+    critical = np.zeros(len(program), dtype=np.bool_)
+    if subject.critical is not None:
+        critical[subject.critical] = True
+    scene = Scene(program, chosen, origins, unit, first, last, scale, critical, stops)
     scene.notes += _folding(chosen, scale, unit, cut)
     for number, (timing, met) in enumerate(zip(timings, mets, strict=True)):
         span = first, last, hangs, scale.head, scale.windows

@@ -48,7 +48,12 @@ def text(subject: Subject) -> str:
     for start in range(0, columns, stave):
         stop = min(start + stave, columns)
         parts += [*_stave(scene, names, lines, margin, cell, start, stop), ""]
-    return "\n".join([*parts, *said(scene), ""]).rstrip("\n") + "\n"
+    return "\n".join(map(plain, [*parts, *said(scene)])).rstrip("\n") + "\n"
+
+
+def plain(line: str) -> str:
+    """A line without what a terminal might take for a command."""
+    return "".join(c if c.isprintable() else "�" for c in line)
 
 
 def _cell(scene: Scene, width: int) -> int:
@@ -111,7 +116,8 @@ def _stave(
             parts.append(" " * margin + f"… {gaps.pop(0).words}")
         for track, line in enumerate(lines[id(lane)]):
             head = name if not track else ""
-            parts.append(f"{head:<{margin}}{''.join(line[start:stop])}".rstrip())
+            shown = f"{head:<{margin}}{''.join(line[start:stop])}".rstrip()
+            parts += [shown] if shown else []
     return [*parts, *(" " * margin + f"… {gap.words}" for gap in gaps)]
 
 
