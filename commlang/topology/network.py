@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.records import record
-from commlang.topology.model import GRIDS, TREES, Level, Machine
+from commlang.topology.parts import GRIDS, TREES
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
+    from commlang.topology.model import Machine
+    from commlang.topology.parts import Level
 
 
 @record

@@ -8,7 +8,7 @@ import numpy as np
 
 from commlang.errors import CommlangError
 from commlang.records import record
-from commlang.topology.model import GRIDS
+from commlang.topology.parts import GRIDS
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array

@@ -190,7 +190,7 @@ LEVELS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(LEVELS, min_size=1, max_size=3), st.booleans(), st.integers(0, 1 << 30))
 def test_any_levels_route_any_pairs_alone_as_together(
     levels: list[dict[str, Any]], rails: bool, seed: int
