@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from commlang.diagnostics import nearest
 from commlang.errors import UsageError
 from commlang.source import Source
-from commlang.topology.model import Collective, Compute, Level, Link, Machine
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-    from commlang.topology.marked import Marked
+from commlang.topology.astra import read_astra
+from commlang.topology.marked import read_yaml
+from commlang.topology.model import Machine
+from commlang.topology.nccl import read_nccl
+from commlang.topology.validate import validated
 
 FOLDER = Path(__file__).resolve().parent / "machines"
-SUFFIXES = (".yaml", ".yml", ".xml")
-_MODELS = {"links": Link, "levels": Level, "compute": Compute, "collectives": Collective}
 
 
 def machine_names() -> list[str]:
@@ -39,53 +35,42 @@ def machine_source(name_or_path: str | Path) -> Source:
     name = str(name_or_path)
     if name in machine_names():
         return Source.read(FOLDER / f"{name}.yaml")
-    path = Path(name)
-    if not path.suffix and "/" not in name and not path.exists():
+    if "/" not in name and "." not in name and not _exists(name):
         near = nearest(name, machine_names())
-        hint = f"did you mean `{near}`?" if near else f"there are {', '.join(machine_names())}"
-        raise UsageError(f"there is no machine `{name}`; {hint} Or give a file, .yaml or .xml")
-    return Source.read(path)
+        hint = f"did you mean `{near}`?" if near else f"there are {', '.join(machine_names())},"
+        raise UsageError(f"there is no machine `{name}`; {hint} or give a file, .yaml or .xml")
+    return Source.read(name)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def read_machine(source: Source) -> Machine:
     """The machine that a text describes, of whichever of the three formats it is."""
     if source.text.lstrip()[:1] == "<":
-        from commlang.topology.nccl import read_nccl
-
         return read_nccl(source.text, source.path)
-    from commlang.topology.marked import read_yaml
-
     marked = read_yaml(source.text, source.path)
-    if not isinstance(marked.data, dict):
+    if not marked.keys:
         raise UsageError(f"{source.path} is no machine: it must have `name`, `links` and `levels`")
-    if "npus_count" in marked.data:
-        from commlang.topology.astra import read_astra
-
+    if "npus_count" in marked.keys:
         return read_astra(marked)
-    return _validated(marked)
+    return validated(marked, Machine)
 
 
-def _validated(marked: Marked) -> Machine:
-    from pydantic import ValidationError
-
-    try:
-        return Machine.model_validate(marked.data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            f"{marked.where(first['loc'])}: {_said(first)}"
-            + (f" ({more} more)" if (more := error.error_count() - 1) else "")
-        ) from None
+def is_own_format(source: Source) -> bool:
+    """Whether a text that describes a machine does so as a machine of commlang."""
+    if source.text.lstrip()[:1] == "<":
+        return False
+    return "npus_count" not in read_yaml(source.text, source.path).keys
 
 
-def _said(error: ErrorDetails) -> str:
-    """What pydantic found, by key path, and for an unknown key those that there are."""
-    keys = ".".join(map(str, error["loc"]))
-    if error["type"] != "extra_forbidden":
-        text = error["msg"].removeprefix("Value error, ")
-        return f"{keys}: {text}" if keys else text
-    model: Any = _MODELS.get(str(error["loc"][0]), Machine) if len(error["loc"]) > 1 else Machine
-    key = str(error["loc"][-1])
-    near = nearest(key, model.model_fields)
-    hint = f"did you mean `{near}`?" if near else f"there are {', '.join(model.model_fields)}"
-    return f"{keys}: no such key; {hint}"
+def write_yaml(machine: Machine) -> str:
+    """A machine as YAML that reads as the same one: numbers in SI, no comments."""
+    import yaml
+
+    data = machine.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from commlang.errors import UsageError
 from commlang.records import entity
@@ -22,6 +22,16 @@ class Marked:
     data: Any
     places: dict[tuple[str | int, ...], Place]
 
+    @property
+    def keys(self) -> set[str]:
+        """The keys at the top; none if there is no mapping."""
+        return {str(path[0]) for path in self.places if len(path) == 1 and isinstance(path[0], str)}
+
+    def of(self, data: object) -> Marked:
+        """Other data made of this text; mistakes in it are told at its start."""
+        start = {(): self.places[()]} if () in self.places else {}
+        return Marked(self.path, data, start)
+
     def where(self, keys: tuple[str | int, ...]) -> str:
         """`path:line:column` of the innermost value on the way of the keys that is there."""
         for length in range(len(keys), -1, -1):
@@ -38,26 +48,25 @@ def read_yaml(text: str, path: str) -> Marked:
     """
     import yaml
 
-    loader = yaml.SafeLoader(text)
     try:
         _refuse_aliases(yaml, text, path)
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         places: dict[tuple[str | int, ...], Place] = {}
         if node is not None:
             _mark(node, (), places, path)
-        data = None if node is None else loader.construct_document(node)
+        data: Any = None if node is None else cast("Any", loader).construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
-        raise UsageError(f"{where}: {error.problem or error.context}; not YAML") from None
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        raise UsageError(f"{where}: {said}; not YAML") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}; not YAML") from None
     except RecursionError:
         raise UsageError(f"{path}: nested too deeply for a machine") from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
-    finally:
-        loader.dispose()
     return Marked(path, data, places)
 
 
