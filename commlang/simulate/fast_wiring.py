@@ -89,7 +89,8 @@ def wire_rows(rows: Any, roles: tuple[int, int], slots: int, out: Any) -> int:  
                 dst = rows.peer[row] if kind == send_role else rows.rank[row]
                 lane = np.int64(rows.group[row]) * rows.tags + rows.tag[row]
                 key = (lane * rows.world + dst) * rows.world + src + 1
-                at = (key * np.int64(0x9E3779B97F4A7C1) >> 20) & (slots - 1)
+                mixed = (key ^ key >> 31) & 0x7FFFFFFF  # 31 bits times 32 do not overflow
+                at = (mixed * 0x9E3779B1 >> 16) & (slots - 1)
                 while table[at] != 0 and table[at] != key:
                     at = (at + 1) & (slots - 1)
                 if table[at] == 0:

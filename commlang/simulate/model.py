@@ -56,7 +56,7 @@ def simulate(
     given, chosen = dict(costs or {}), asked_for(algorithms or {})
     slow, noise = factors(stragglers, program.world), Jitter(jitter, seed)
     _check(given, eager)
-    engine = choose(len(program)) if engine == "auto" else engine
+    engine = choose(engine, len(program))
     wiring, sizes = wire(program, fast=engine == "numba"), Bytes(program)
     work = local_work(program, machine, given) * slow[program.rank]
     messages = messages_of(program, machine, wiring, sizes)

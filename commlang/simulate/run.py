@@ -34,12 +34,9 @@ def blank(wiring: Wiring) -> Clock:
 
 
 def run(wiring: Wiring, costs: Costs, sharing: Sharing, engine: Engine = "auto") -> Clock:
-    """The clock of a program; raises UsageError if `engine` is not there or cannot do this."""
-    if engine == "auto":
-        engine = choose(len(wiring.start))
+    """The clock of a program; raises UsageError if numba is asked for and not there."""
+    engine = choose(engine, len(wiring.start))
     if engine == "numba":
-        if not has_numba():
-            raise UsageError("numba is not installed: `pip install 'commlang[fast]'`")
         from commlang.simulate.compiled import compiled
 
         clock = blank(wiring)
@@ -54,8 +51,12 @@ def run(wiring: Wiring, costs: Costs, sharing: Sharing, engine: Engine = "auto")
     return _interpreted(wiring, costs, sharing)
 
 
-def choose(rows: int) -> Engine:
-    """The form that is fastest for so many rows."""
+def choose(engine: Engine, rows: int) -> Engine:
+    """The form that is asked for or is fastest for so many rows; raises UsageError without numba."""
+    if engine == "numba" and not has_numba():
+        raise UsageError("numba is not installed: `pip install 'commlang[fast]'`")
+    if engine != "auto":
+        return engine
     if rows <= SMALL:
         return "python"
     return "numba" if has_numba() else "numpy"
