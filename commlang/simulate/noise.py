@@ -33,7 +33,7 @@ def factors(stragglers: Sequence[Straggler], world: int) -> Array:
             raise UsageError(f"straggler {one.rank}: there are ranks 0 to {world - 1}")
         if not 0 < one.factor <= MAX_FACTOR:
             raise UsageError(
-                f"straggler {one.rank}: a factor lies above 0 and up to {MAX_FACTOR:g}"
+                f"straggler {one.rank}: a factor is more than 0, at most {MAX_FACTOR:g}"
             )
         found[one.rank] *= one.factor
     return found

@@ -52,7 +52,7 @@ def run(wiring: Wiring, costs: Costs, sharing: Sharing, engine: Engine = "auto")
 
 
 def choose(engine: Engine, rows: int) -> Engine:
-    """The form that is asked for or is fastest for so many rows; raises UsageError without numba."""
+    """The form that is asked for, or fastest for so many rows; raises UsageError without numba."""
     if engine == "numba" and not has_numba():
         raise UsageError("numba is not installed: `pip install 'commlang[fast]'`")
     if engine != "auto":

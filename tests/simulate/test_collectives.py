@@ -15,8 +15,8 @@ from tests.simulate.cases import nodes, switch, times
 if TYPE_CHECKING:
     from commlang.simulate import Simulation
 
-O, L, G, SIZE = 5, 100, 2, 1024
-MACHINE = switch(8, o=O, latency=L, g=3, per_byte=G)
+OVERHEAD, LATENCY, G, SIZE = 5, 100, 2, 1024
+MACHINE = switch(8, o=OVERHEAD, latency=LATENCY, g=3, per_byte=G)
 
 CALLS = {
     "all_reduce": "all_reduce(x)",
@@ -25,8 +25,16 @@ CALLS = {
     "all_gather": "all_gather_single(x, x.chunks(8)[rank])",
     "reduce_scatter": "reduce_scatter_single(y, x)",
     "all_to_all": "all_to_all_single(z, x)",
-    "scatter": "scatter(y, x.chunks(8), src=2)",
-    "gather": "gather(y, x.chunks(8), dst=2)",
+    "scatter": """
+    if rank == 2:
+        scatter(y, x.chunks(8), src=2)
+    else:
+        scatter(y, src=2)""",
+    "gather": """
+    if rank == 2:
+        gather(y, x.chunks(8), dst=2)
+    else:
+        gather(y, dst=2)""",
     "barrier": "barrier()",
 }
 
@@ -65,20 +73,22 @@ def test_a_call_takes_its_rounds_and_its_data(
 ) -> None:
     found = call(operation, algorithm)
     size = 0 if operation == "barrier" else SIZE
-    assert found.makespan == pytest.approx(2 * O + rounds * L + data * size * G)
+    assert found.makespan == pytest.approx(2 * OVERHEAD + rounds * LATENCY + data * size * G)
 
 
 @pytest.mark.parametrize("operation", ["all_to_all", "scatter", "gather"])
 def test_direct_messages_leave_one_after_the_other(operation: str) -> None:
     found = call(operation, "direct")
-    assert found.makespan == pytest.approx(2 * O + L + 7 * (3 + SIZE / 8 * G))
+    assert found.makespan == pytest.approx(2 * OVERHEAD + LATENCY + 7 * (3 + SIZE / 8 * G))
 
 
 @pytest.mark.parametrize("operation", ["reduce", "broadcast"])
 def test_a_chain_is_cut_as_is_best(operation: str) -> None:
     found = call(operation, "chain")
     data = SIZE * G
-    assert found.makespan == pytest.approx(2 * O + 7 * L + data + 2 * (6 * L * data) ** 0.5)
+    assert found.makespan == pytest.approx(
+        2 * OVERHEAD + 7 * LATENCY + data + 2 * (6 * LATENCY * data) ** 0.5
+    )
 
 
 @pytest.mark.parametrize("operation", CALLS)
