@@ -97,7 +97,7 @@ def test_a_sweep_and_its_plot(cli: Callable[..., Result], files: Path) -> None:
     result = simulate(cli, *sweep, "--plot", "times.svg", "--algorithm", "all_reduce=ring")
     assert (result.code, result.err) == (0, "")
     lines = [line.split() for line in result.out.splitlines()]
-    assert lines[0] == ["n", "world", "time", "exposed", "bubble", "mostly"]
+    assert lines[0] == ["n", "world", "time", "exposed", "mostly"]
     # 2 o + 2 (n - 1) L + 2 (n - 1) / n of 4096 bytes
     assert lines[1] == ["1Ki", "2", "8.1", "µs", "8.1", "µs", "bandwidth"]
     assert lines[2] == ["1Ki", "4", "14.1", "µs", "14.1", "µs", "latency"]
@@ -106,7 +106,7 @@ def test_a_sweep_and_its_plot(cli: Callable[..., Result], files: Path) -> None:
     space = "{http://www.w3.org/2000/svg}"
     assert len(picture.findall(f"{space}polyline")) == 2
     texts = [t.text for t in picture.iter(f"{space}text")]
-    assert {"step", "n", "1Ki", "world = 2", "world = 4"} <= set(texts)
+    assert {"step on two-nodes", "n", "1Ki", "world = 2", "world = 4"} <= set(texts)
     again = simulate(cli, *sweep, "--plot", "times.svg")
     assert (again.code, again.out) == (2, "")
     assert "times.svg exists already" in again.err
