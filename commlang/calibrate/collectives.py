@@ -1,10 +1,10 @@
 """Times of collectives that follow from ping-pong and all_reduce, by the backend's algorithms.
 
 A collective of n ranks on S bytes (of its largest tensor) takes some steps, one after the other,
-and moves some bytes in all. Where messages share the host's processors, the bytes of all ranks and
-of all groups at work count, and which way they take does not; else those of the busiest rank do.
-How much longer than this steps in a ring take, which wait for one another and reduce, all_reduce
-tells for every size; that factor is taken for the other rings.
+and some messages and bytes in all. Where messages share the host's processors, those of all ranks
+and of all groups at work count, whichever way they take; else those of the busiest rank do. How
+much longer than this steps in a ring take, which wait for one another and reduce, all_reduce tells
+for every size; that factor is taken for the other rings.
 
 Algorithms of gloo: https://github.com/pytorch/gloo (allreduce.cc, reduce.cc, broadcast.cc,
 allgather.cc, alltoall.cc, gather.cc, scatter.cc, barrier.cc). What torch puts around them, an
@@ -38,7 +38,7 @@ MOST_GROUPS = 8
 
 @record
 class Recipe:
-    """A collective of n ranks on S bytes: steps, and in parts of S what it moves.
+    """A collective of n ranks on S bytes: steps and messages, and in parts of S what it moves.
 
     `moved` is by all ranks together, `busiest` by one, `message` the size of one message, `fresh`
     what each rank copies into fresh memory.
@@ -46,6 +46,7 @@ class Recipe:
 
     ring: bool
     steps: Callable[[int], float]
+    messages: Callable[[int], float]
     moved: Callable[[int], float]
     busiest: Callable[[int], float]
     message: Callable[[int], float]
@@ -68,22 +69,47 @@ def _rest(n: int) -> float:
     return (n - 1) / n
 
 
-_REDUCED = Recipe(True, lambda n: 2 * n - 2, lambda n: 2 * n - 2, lambda n: 2 * _rest(n), _part)
+def _ring(steps: Callable[[int], int], *, fresh: float = 0.0) -> Recipe:
+    """So many steps in each of which each rank sends a part to the next."""
+    return Recipe(
+        True,
+        steps,
+        lambda n: steps(n) * n,
+        steps,
+        lambda n: steps(n) / n,
+        _part,
+        fresh,
+    )
+
+
+def _star(*, fresh: float = 0.0) -> Recipe:
+    """The root's messages from all others, or to them."""
+    return Recipe(False, lambda _: 1, lambda n: n - 1, _rest, _rest, _part, fresh)
+
+
 RECIPES = {
-    ALL_REDUCE: _REDUCED,
-    "reduce": Recipe(True, lambda n: n, lambda n: n - 1 + _rest(n), lambda n: 2 * _rest(n), _part),
-    "broadcast": Recipe(False, _rounds, lambda n: n - 1, _rounds, _whole),
-    "scatter": Recipe(False, lambda _: 1, _rest, _rest, _part),
-    "gather": Recipe(False, lambda _: 1, _rest, _rest, _part),
-    "all_gather": Recipe(True, lambda n: n - 1, lambda n: n - 1, _rest, _part),
-    "reduce_scatter": Recipe(True, lambda n: n - 1, lambda n: n - 1, _rest, _part),
-    "all_to_all": Recipe(False, lambda n: n - 1, lambda n: n - 1, _rest, _part),
-    "barrier": Recipe(False, _rounds, lambda _: 0, lambda _: 0, _whole),
+    ALL_REDUCE: _ring(lambda n: 2 * n - 2),
+    # A ring as above half the way, then the root gathers.
+    "reduce": Recipe(
+        True,
+        lambda n: n,
+        lambda n: n * n - 1,
+        lambda n: n - 1 + _rest(n),
+        lambda n: 2 * _rest(n),
+        _part,
+    ),
+    "broadcast": Recipe(False, _rounds, lambda n: n - 1, lambda n: n - 1, _rounds, _whole),
+    "scatter": _star(),
+    "gather": _star(),
+    "all_gather": _ring(lambda n: n - 1),
+    "reduce_scatter": _ring(lambda n: n - 1),
+    "all_to_all": Recipe(False, lambda _: 1, lambda n: n * (n - 1), lambda n: n - 1, _rest, _part),
+    "barrier": Recipe(False, _rounds, lambda n: n * _rounds(n), lambda _: 0, lambda _: 0, _whole),
 }
 """What each collective takes, by torch's name."""
 GLOO = {
-    "reduce_scatter": Recipe(True, _REDUCED.steps, _REDUCED.moved, _REDUCED.busiest, _part, 1.0),
-    "all_gather": Recipe(True, lambda n: n - 1, lambda n: n - 1, _rest, _part, 1.0),
+    "reduce_scatter": _ring(lambda n: 2 * n - 2, fresh=1.0),
+    "all_gather": _ring(lambda n: n - 1, fresh=1.0),
 }
 """Where gloo in torch differs."""
 
@@ -124,14 +150,18 @@ class Predicted:
         """The steps, and all bytes through what carries them."""
         samples, figures = self._samples, self._figures
         groups = max(samples.world // ranks, 1) if figures.shared else 1
+        steps, messages = recipe.steps(ranks), recipe.messages(ranks) * groups
         part = recipe.moved(ranks) * groups if figures.shared else recipe.busiest(ranks)
+        behind = messages - steps if figures.shared else 0
         sizes = samples.sizes
         bend = np.interp(np.log(sizes * recipe.message(ranks)), np.log(sizes), self._bend)
-        return bend * (recipe.steps(ranks) * figures.alpha + part * sizes / figures.bandwidth)
+        least = steps * figures.alpha + behind * figures.gap
+        return bend * (least + part * sizes / figures.bandwidth)
 
     def _measured_over_fit(self) -> Array:
         """How far ping-pong both ways was from its fitted line, per size: caches, for one."""
         samples, figures = self._samples, self._figures
         load = 2 * samples.pairs if figures.shared else 1
-        line = figures.alpha + load * samples.sizes / figures.bandwidth
+        least = figures.alpha + (load - 1) * figures.gap
+        line = least + load * samples.sizes / figures.bandwidth
         return np.clip(samples.seconds[BOTH] / line, 0.2, 5.0)

@@ -1,9 +1,11 @@
 """The figures of a machine: latency, overhead and bandwidth by LogGP, and whether ranks share it.
 
 Ranks of one host hand messages on by copying, which takes the host's processors: where these are
-fewer than the ranks, messages that move at the same time take as long as one after the other would,
-also those of both directions. So two models are fitted, one channel that all share and one for each
-direction of each pair, and the one that fits better is taken.
+few, messages that move at the same time take as long as one after the other would, also those of
+both directions, and each takes processors for a while however small it is, which is LogGP's g. So
+two models are fitted, one channel that all share and one for each direction of each pair, and the
+one that fits better is taken. Of k messages at one time through a channel the last is there after
+alpha + (k - 1) g + k S / B.
 
 The fit is of logarithms, so that each size counts alike, with a loss that grows linearly for what
 lies far off: times on few processors have several modes.
@@ -32,13 +34,15 @@ _READ_AND_WRITTEN = {COPY: 2, ADD: 3}
 class Figures:
     """Alpha-beta of one message, and LogGP's parts of it; seconds, and bytes per second.
 
-    `alpha` is L + 2 o. `shared` tells whether messages at one time share the bandwidth. `error` is
+    `alpha` is L + 2 o, `gap` the time from one message of a channel to the next. `shared` tells
+    whether messages at one time share the bandwidth. `error` is
     the median relative error of the fit over all sizes of ping-pong. `memory` is bytes read and
     written per second and rank while all ranks do so.
     """
 
     alpha: float
     overhead: float
+    gap: float
     bandwidth: float
     shared: bool
     error: float
@@ -56,11 +60,12 @@ def fit(samples: Samples) -> Figures:
     shared = _fitted(loads[0], samples.sizes, times)
     apart = _fitted(loads[1], samples.sizes, times)
     best = min(shared, apart, key=lambda found: found[0])
-    _, alpha, bandwidth, error = best
+    _, alpha, gap, bandwidth, error = best
     overhead = float(samples.seconds[ISSUE][0]) if ISSUE in samples.seconds else 0.0
     return Figures(
         alpha,
         min(overhead, alpha / 2),
+        gap,
         bandwidth,
         best is shared and samples.world > 1,
         error,
@@ -81,21 +86,22 @@ def _ping_pong(samples: Samples) -> tuple[Array, Array]:
     return loads[:, :2].T, times
 
 
-def _fitted(loads: Array, sizes: Array, times: Array) -> tuple[float, float, float, float]:
-    """The loss, alpha, bandwidth and median relative error of one model."""
+def _fitted(loads: Array, sizes: Array, times: Array) -> tuple[float, float, float, float, float]:
+    """The loss, alpha, gap, bandwidth and median relative error of one model."""
     from scipy.optimize import least_squares
 
-    volume = loads[:, None] * sizes[None]
+    volume, behind = loads[:, None] * sizes[None], loads[:, None] - 1
 
     def off(logs: Array) -> Array:
-        alpha, pace = np.exp(logs)
-        return np.log((alpha + volume * pace) / times).ravel()
+        alpha, gap, pace = np.exp(logs)
+        return np.log((alpha + behind * gap + volume * pace) / times).ravel()
 
-    start = np.log([times[:, 0].min(), times[-1, -1] / volume[-1, -1]])
+    least = times[:, 0].min()
+    start = np.log([least, least / 2, times[-1, -1] / volume[-1, -1]])
     found = least_squares(off, start, loss="soft_l1", f_scale=0.1)
-    alpha, pace = np.exp(found.x)
+    alpha, gap, pace = np.exp(found.x).tolist()
     error = float(np.median(np.abs(np.expm1(off(found.x)))))
-    return float(found.cost), float(alpha), float(1 / pace), error
+    return float(found.cost), alpha, gap if behind.any() else 0.0, 1 / pace, error
 
 
 def _memory(samples: Samples) -> float | None:

@@ -23,6 +23,7 @@ def machine_of(name: str, samples: Samples, figures: Figures) -> Machine:
         latency=figures.latency,
         bandwidth=figures.bandwidth,
         overhead=figures.overhead,
+        gap=figures.gap,
         source=f"ping-pong; the fit is off by {figures.error:.0%} in the middle",
     )
     level = Level(

@@ -40,6 +40,7 @@ def _plain(machine: Machine) -> dict[str, Any]:
                 "latency": _time(link.latency),
                 "bandwidth": _rate(link.bandwidth),
                 "overhead": _time(link.overhead),
+                "gap": _time(link.gap),
                 "source": link.source,
             }
         ],

@@ -41,7 +41,8 @@ def summary(samples: Samples, figures: Figures) -> str:
     lines = [
         f"{samples.world} ranks on {samples.backend}, {samples.cores} CPUs",
         f"  a message takes {told(figures.alpha, 's')} (L {told(figures.latency, 's')}, "
-        f"o {told(figures.overhead, 's')} at each end)",
+        f"o {told(figures.overhead, 's')} at each end), the next follows after "
+        f"{told(figures.gap, 's')}",
         f"  bandwidth {told(figures.bandwidth, 'B/s')}, {sharing}",
         f"  the fit is off by {figures.error:.0%} in the middle of ping-pong's sizes",
     ]
