@@ -241,7 +241,10 @@ def _link_table(report: SimulationReport) -> list[str]:
     rows = [("fullest links", "bytes", "busy")]
     rows += [(one.name, bytes_text(one.bytes), _percent(one.busy)) for one in report.links[:_LINKS]]
     more = len(report.links) - _LINKS
-    return [*_table(rows, left=(0,)), *([f"  and {counted(more, 'link')} more"] if more > 0 else [])]
+    return [
+        *_table(rows, left=(0,)),
+        *([f"  and {counted(more, 'link')} more"] if more > 0 else []),
+    ]
 
 
 def _percent(part: float) -> str:

@@ -77,9 +77,9 @@ def trace(
         else:
             ahead = len(eager) > 0 and eager[number]
             other = recv[number] + 0 if role[row] == SEND else send[number] + 0
-            if ahead and role[row] == SEND:
-                pass
-            elif ahead and role[row] == RECV and begin[row] + issue[number] >= time:
+            if (ahead and role[row] == SEND) or (
+                ahead and role[row] == RECV and begin[row] + issue[number] >= time
+            ):
                 pass
             elif begin[row] < moved[number] or (ahead and begin[other] == moved[number]):
                 if begin[other] == moved[number]:

@@ -14,7 +14,7 @@ from commlang.simulate.noise import Jitter, Straggler, factors
 from commlang.simulate.result import Simulation
 from commlang.simulate.run import Engine, run
 from commlang.simulate.sizes import Bytes, local_work, uncosted
-from commlang.simulate.wiring import Wiring, refuse, wire
+from commlang.simulate.wiring import refuse, wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
