@@ -17,27 +17,32 @@ _FROM_BOTH = "from ping-pong and all_reduce, by the algorithm of the backend"
 
 
 def machine_of(name: str, samples: Samples, figures: Figures) -> Machine:
-    """One level of as many devices as there were ranks, and times of collectives."""
+    """As many devices as there were ranks, each by a link of its own on a bus; and collectives.
+
+    So one message has the link's bandwidth, and messages at one time share that of the bus.
+    """
     link = Link(
         name=samples.backend,
         latency=figures.latency,
-        bandwidth=figures.bandwidth,
+        bandwidth=max(figures.bandwidth, figures.channel),
         overhead=figures.overhead,
         gap=figures.gap,
-        source=f"ping-pong; the fit is off by {figures.error:.0%} in the middle",
+        source=f"ping-pong of pairs at once; the fit is off by {figures.error:.0%} in the middle",
     )
-    level = Level(
-        name="ranks",
-        kind="bus" if figures.shared else "switch",
-        link=link.name,
-        size=(samples.world,),
-        source="whether messages at one time share the bandwidth, by ping-pong of all pairs",
+    own = Link(
+        name="rank",
+        latency=0.0,
+        bandwidth=figures.bandwidth,
+        source="ping-pong: what one message has alone",
     )
     memory = "copy and accumulate by all ranks at once, bytes read and written"
     return Machine(
         name=name,
-        links=(link,),
-        levels=(level,),
+        links=(own, link),
+        levels=(
+            Level(name="rank", kind="switch", link=own.name, size=(1,), carries=True),
+            Level(name="host", kind="bus", link=link.name, size=(samples.world,)),
+        ),
         compute=Compute(memory_bandwidth=figures.memory, source=memory),
         collectives=_collectives(samples, figures),
     )
