@@ -22,6 +22,7 @@ COMMANDS = {
     "calibrate": ("commlang.cli.calibrate", "Measure what communication costs here."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
+    "topology": ("commlang.cli.topology", "Show a machine description, or list the shipped ones."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),
     "completion": ("commlang.cli.completion", "Print a shell's completion script."),

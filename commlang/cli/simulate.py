@@ -1,4 +1,4 @@
-"""`commlang simulate`: when everything happens on a machine, and what keeps it from being faster."""
+"""`commlang simulate`: when everything happens on a machine, and what keeps it from less."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
             k += 1
             kind, number = role[row], link[row] + 0
             # Sends and local work share the rank's processor; the rest is posted at once.
-            now = base + taken if kind == LOCAL or kind == SEND else base
+            now = base + taken if kind in (LOCAL, SEND) else base
             begin[row] = now
             if after[row] >= 0:
                 happened[0] = -1 - row

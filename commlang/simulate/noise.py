@@ -51,9 +51,11 @@ class Jitter:
     def __bool__(self) -> bool:
         return self._sigma > 0
 
-    def on(self, times: Array) -> Array:
-        """These times, each with a factor of its own."""
+    def on(self, times: Array, rows: Array) -> Array:
+        """These times, each with a factor of its own, given out in the order of `rows`."""
         if not self:
             return times
         normal = self._random.standard_normal(len(times))
-        return times * np.exp(self._sigma * normal - self._sigma**2 / 2)
+        factors = np.empty(len(times))
+        factors[np.argsort(rows)] = np.exp(self._sigma * normal - self._sigma**2 / 2)
+        return times * factors

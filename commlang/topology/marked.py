@@ -23,9 +23,9 @@ class Marked:
     places: dict[tuple[str | int, ...], Place]
 
     @property
-    def keys(self) -> set[str] | None:
-        """The keys at the top, or None if there is no mapping."""
-        return {str(key) for key in self.data} if isinstance(self.data, dict) else None
+    def keys(self) -> set[str]:
+        """The keys at the top; none if there is no mapping."""
+        return {str(path[0]) for path in self.places if len(path) == 1 and isinstance(path[0], str)}
 
     def of(self, data: object) -> Marked:
         """Other data made of this text; mistakes in it are told at its start."""
@@ -59,7 +59,8 @@ def read_yaml(text: str, path: str) -> Marked:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
-        raise UsageError(f"{where}: {error.problem or error.context}; not YAML") from None
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        raise UsageError(f"{where}: {said}; not YAML") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}; not YAML") from None
     except RecursionError:

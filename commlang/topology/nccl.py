@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from commlang.errors import UsageError
 from commlang.records import entity
 from commlang.topology import nccl_xml as xml
+from commlang.topology.marked import Marked
 from commlang.topology.model import Machine
+from commlang.topology.validate import validated
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -72,19 +74,20 @@ def read_nccl(text: str, path: str) -> Machine:
         raise UsageError(f"{path}: {len(gpus)} <gpu> elements; there must be 1 to {MAX_GPUS}")
     gpus.sort(key=lambda gpu: (gpu.integer("rank", 0), gpu.integer("dev", 0)))
     draft = _Draft([], [], ["Read from NCCL's topology file"])
+    if any(element.name == "xgmi" for element in root.walk()):
+        draft.notes.append("The XGMI links of RCCL are not read: PCIe alone")
     _join_nvlinks(draft, gpus)
     _join_pci(draft, gpus)
     _join_nets(draft, [element for element in root.walk() if element.name == "net"], len(gpus))
     if not draft.levels:
         draft.join("node", "switch", 1, xml.GB, _PCI)
-    return Machine.model_validate(
-        {
-            "name": Path(path).stem[:100] or "nccl",
-            "about": ". ".join(draft.notes),
-            "links": draft.links,
-            "levels": draft.levels,
-        }
-    )
+    data = {
+        "name": Path(path).stem[:100] or "nccl",
+        "about": ". ".join(draft.notes),
+        "links": draft.links,
+        "levels": draft.levels,
+    }
+    return validated(Marked(path, data, {}), Machine)
 
 
 def _join_nvlinks(draft: _Draft, gpus: Sequence[Element]) -> None:
