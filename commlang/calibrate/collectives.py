@@ -77,13 +77,14 @@ RECIPES = {
     "gather": _STAR,
     "all_gather": _ring(lambda n: n - 1),
     "reduce_scatter": _ring(lambda n: n - 1),
-    "all_to_all": Recipe(False, _others, lambda n: n * (n - 1), _nth),
+    "all_to_all": Recipe(False, lambda _: 1, lambda n: n * (n - 1), _nth),
     "barrier": Recipe(False, _rounds, lambda n: n * _rounds(n), lambda _: 0),
 }
 """What each collective takes, by torch's name."""
 GLOO = {
     "reduce_scatter": _ring(lambda n: 2 * n - 2, 1.0),
     "all_gather": _ring(lambda n: n - 1, 1.0),
+    "gather": Recipe(False, lambda _: 1, _others, _nth, 1.0),
 }
 """Where gloo in torch differs."""
 

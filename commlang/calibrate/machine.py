@@ -17,32 +17,23 @@ _FROM_BOTH = "from ping-pong and all_reduce, by the algorithm of the backend"
 
 
 def machine_of(name: str, samples: Samples, figures: Figures) -> Machine:
-    """As many devices as there were ranks, each by a link of its own on a bus; and collectives.
-
-    So one message has the link's bandwidth, and messages at one time share that of the bus.
-    """
+    """As many devices as there were ranks, on a bus, and times of collectives."""
     link = Link(
         name=samples.backend,
         latency=figures.latency,
-        bandwidth=max(figures.bandwidth, figures.channel),
+        bandwidth=figures.bandwidth,
         overhead=figures.overhead,
         gap=figures.gap,
         source=f"ping-pong of pairs at once; the fit is off by {figures.error:.0%} in the middle",
     )
-    own = Link(
-        name="rank",
-        latency=0.0,
-        bandwidth=figures.bandwidth,
-        source="ping-pong: what one message has alone",
+    host = Level(
+        name="host", kind="bus", link=link.name, size=(samples.world,), channel=figures.channel
     )
     memory = "copy and accumulate by all ranks at once, bytes read and written"
     return Machine(
         name=name,
-        links=(own, link),
-        levels=(
-            Level(name="rank", kind="switch", link=own.name, size=(1,), carries=True),
-            Level(name="host", kind="bus", link=link.name, size=(samples.world,)),
-        ),
+        links=(link,),
+        levels=(host,),
         compute=Compute(memory_bandwidth=figures.memory, source=memory),
         collectives=_collectives(samples, figures),
     )

@@ -50,7 +50,7 @@ def _plain(machine: Machine) -> dict[str, Any]:
                 "kind": level.kind,
                 "link": level.link,
                 "size": level.count,
-                **({"carries": True} if level.carries else {}),
+                **({"channel": _rate(level.channel)} if level.channel else {}),
             }
             for level in machine.levels
         ],
