@@ -1,8 +1,7 @@
-"""The views of a graph, a matrix and a machine: word for word, their numbers, their size.
+"""The views of a graph, a matrix and a machine: word for word, by their numbers, their size.
 
-To write the golden files anew: `cd tests/draw/golden/views && for f in *.*.*; do v=${f#*.}; commlang
-draw exchange.cl --view ${v%.*} --topology pcie-box -o $f; done` (the graph and the matrix without
-`--topology`), and look at the pictures.
+To write the golden files anew, in tests/draw/golden/views: `commlang draw exchange.cl --view VIEW
+-o exchange.VIEW.ENDING`, for topologies with `--topology pcie-box`; and look at the pictures.
 """
 
 from __future__ import annotations
