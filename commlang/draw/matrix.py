@@ -91,7 +91,7 @@ def make_matrix(subject: Subject, most: int = EXACT, blocks: int = BLOCKS) -> Ma
 
 def _tips(program: Program, found: Traffic, cell: Array, size: int) -> dict[tuple[int, int], str]:
     """By cell the statements that send most there."""
-    statement, count = _statements(program), max(len(program.sites), 1)
+    statement, count = statements_of(program), max(len(program.sites), 1)
     pair, at, number = np.unique(
         cell * count + statement[program.site[found.row]], return_index=True, return_inverse=True
     )
@@ -107,7 +107,7 @@ def _tips(program: Program, found: Traffic, cell: Array, size: int) -> dict[tupl
     return {place: ", ".join(words) for place, words in tips.items()}
 
 
-def _statements(program: Program) -> Array:
+def statements_of(program: Program) -> Array:
     """By site the number of its statement, which may be met by way of several calls."""
     numbers: dict[tuple[str, int], int] = {}
     places = [(site.source.path, site.span.start) for site in program.sites]

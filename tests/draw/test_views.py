@@ -163,6 +163,13 @@ def test_a_graph_of_very_many_statements_keeps_the_heaviest(program: Make) -> No
     assert graph.notes[-1] == "30 statements more, those of fewest bytes, are not drawn."
 
 
+def test_statements_that_are_met_by_many_calls_are_one(program: Make) -> None:
+    calls = "    part(x)\n" * (MOST + 1)
+    text = f"pattern main(x: float32[8]):\n{calls}\npattern part(x: float32[8]):\n    fill(x, 1)\n"
+    (node,) = make_graph(Subject(program(text, 2))).nodes.values()
+    assert (node.text, node.told()) == ("fill(x, 1)", f"×{MOST + 1} · 2 ranks · 7.56 KiB")
+
+
 TWO_WAYS = """\
 pattern main(x: float32[8], y: float32[64]):
     parallel:
