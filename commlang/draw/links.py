@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
     from commlang.program.matching import Collectives, Messages
 
-MOST_ARROWS = 1500
+MOST_ARROWS = 1000
 """Most messages of a picture, those between the same two blocks counted once."""
 
 LEAVES, ARRIVES = 0.78, 0.92

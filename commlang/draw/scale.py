@@ -20,8 +20,8 @@ HEAD, WINDOWS = 18, 12
 """Steps at the start of a long program that are shown one by one, and blocks for the rest."""
 MOST_STEPS = 100
 """Steps up to which a program is not long."""
-CLOCK = 25
-"""Cells of a timeline in seconds."""
+CLOCK, MOST_WINDOWS = 25, 160
+"""Cells of a timeline in seconds, and blocks of one of its lanes."""
 
 
 @record
@@ -56,7 +56,7 @@ def clock_scale(first: float, last: float, most: int, room: int) -> Scale:
     """Even time; lanes of at most `most` events have no windows if they have room for those."""
     last = last if last > first else first + 1
     knots, cells = np.array([first, last]), np.array([0.0, CLOCK])
-    return Scale(knots, cells, first if most > room else last, room)
+    return Scale(knots, cells, first if most > room else last, min(room, MOST_WINDOWS))
 
 
 def step_scale(program: Program, chosen: Fold, timing: Timing, met: Array, room: int) -> Scale:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from commlang.records import entity
@@ -42,12 +43,20 @@ class Subject:
         """What the picture shows, in a line: the pattern, its parameters, its ranks."""
         values = [f"{name} = {_told(v)}" for name, v in self.program.parameters.items()]
         told = f" ({', '.join(values)})" if values else ""
-        return f"{self.program.name}{told} on {self.program.world:,} ranks"
+        return f"{_name(self.program)}{told} on {self.program.world:,} ranks"
+
+
+def _name(program: Program) -> str:
+    """The pattern's name; if that is only `main`, as many are, the file's too."""
+    path = PurePath(program.definition.module.source.path)
+    return f"main of {path.name}" if program.name == "main" != path.stem else program.name
 
 
 def _told(value: Any) -> str:
-    from commlang.expand.values import Op
+    from commlang.expand.values import Op, Table
     from commlang.verify.values import format_value
 
+    if isinstance(value, Table):
+        value = value.array[value.prefix].tolist() if value.prefix else value.array.tolist()
     text = str(value.op) if isinstance(value, Op) and value.factor is None else format_value(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

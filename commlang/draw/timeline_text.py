@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 """Columns of a stave."""
 ROOM = 640
-WIDE_CELL, CELL = 11, 6
+WIDE_CELL, CELL = 18, 6
 """Columns of a step where few are enough for all, and else."""
 FRAMES = {"m": "[]", "r": "[]", "c": "{}", "k": "()", "l": "<>", "w": "~~"}
 KEYS = {
@@ -82,7 +82,7 @@ def _drawn(scene: Scene, bar: Bar, idle: int, width: int) -> str:
         left, right = "||"
         names = [f"{len(bar.rows):,} events", f"{len(bar.rows):,}"]
     if bar.state is State.NEVER:
-        left, right = "??"
+        left, right, idle = "?", "?", 0
     if width < 4:
         return (left + " " * (width - 2) + right)[:width]
     room = width - 2

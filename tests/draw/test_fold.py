@@ -46,9 +46,7 @@ pattern main(x: float32[n], n = 8):
     all_reduce(x)
 """
     found = fold(program(text, 30))
-    assert found.gaps == (
-        Gap(2, 28, 27, "27 ranks, 2 to 28: 9 like rank 0, 18 like rank 1"),
-    )
+    assert found.gaps == (Gap(2, 28, 27, "27 ranks, 2 to 28: 9 like rank 0, 18 like rank 1"),)
 
 
 @pytest.mark.parametrize("wanted", [(3,), (7, 3, 3), tuple(range(64))])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
 from commlang.draw import times
 from commlang.draw.times import meeting_times, program_order
@@ -14,10 +13,12 @@ from commlang.program.matching import match_collectives, match_messages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
+
     from commlang.program import Program
 
 
-def order(program: Program) -> list[list[float]]:
+def order(program: Program) -> list[list[float | None]]:
     """Start, meeting and end of each row."""
     messages, calls = match_messages(program), match_collectives(program)
     timing = program_order(program, messages, calls).timing
