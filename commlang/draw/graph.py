@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commlang.draw.graph_path import Path, critical_path
+from commlang.draw.matrix import statements_of
 from commlang.draw.styles import family
 from commlang.draw.words import bytes_text, place_of
 from commlang.program.sorting import distinct
@@ -116,7 +117,8 @@ def make_graph(subject: Subject) -> Graph:
     keys = distinct(program.key)
     unit, notes = program.key, list[str]()
     if len(keys) > UNFOLDED:
-        unit = program.site.astype(np.int64)
+        many = len(program.sites) > MOST
+        unit = statements_of(program)[program.site] if many else program.site.astype(np.int64)
         notes.append(f"{len(keys):,} steps are drawn as the statements that they repeat.")
     steps = step_graph(program, unit)
     dropped = _limit(steps)

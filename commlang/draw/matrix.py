@@ -91,20 +91,27 @@ def make_matrix(subject: Subject, most: int = EXACT, blocks: int = BLOCKS) -> Ma
 
 def _tips(program: Program, found: Traffic, cell: Array, size: int) -> dict[tuple[int, int], str]:
     """By cell the statements that send most there."""
-    site = program.site[found.row].astype(np.int64)
+    statement, count = statements_of(program), max(len(program.sites), 1)
     pair, at, number = np.unique(
-        cell * len(program.sites) + site, return_index=True, return_inverse=True
+        cell * count + statement[program.site[found.row]], return_index=True, return_inverse=True
     )
     total = sums(number.reshape(-1), found.bytes, len(pair))
-    order = np.lexsort((-total, pair // max(len(program.sites), 1)))
+    order = np.lexsort((-total, pair // count))
     tips: dict[tuple[int, int], list[str]] = {}
     for one in order.tolist():
-        row, column = divmod(int(pair[one]) // len(program.sites), size)
+        row, column = divmod(int(pair[one]) // count, size)
         words = tips.setdefault((row, column), [])
         if len(words) < STATEMENTS:
             place = place_of(program, int(found.row[at[one]]))
             words.append(f"{bytes_text(int(total[one]))} by {place}")
     return {place: ", ".join(words) for place, words in tips.items()}
+
+
+def statements_of(program: Program) -> Array:
+    """By site the number of its statement, which may be met by way of several calls."""
+    numbers: dict[tuple[str, int], int] = {}
+    places = [(site.source.path, site.span.start) for site in program.sites]
+    return np.array([numbers.setdefault(p, len(numbers)) for p in places], dtype=np.int64)
 
 
 def algorithms_text(program: Program) -> str:

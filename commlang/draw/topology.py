@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from commlang.topology.model import Machine
     from commlang.topology.network import Tier
 
+MOST_NAMED = 1 << 20
+"""Channels of which the busiest is told by name; to name more takes seconds."""
 TREES = ("switch", "rails", "fat_tree")
 """Kinds of levels whose children hang on a switch."""
 
@@ -55,7 +57,8 @@ class Load:
         """The channel that is busy longest, in a line."""
         if self.worst < 0:
             return "No link is used."
-        name = self.machine.resources[self.worst].name
+        named = len(self.bytes) <= MOST_NAMED
+        name = self.machine.resources[self.worst].name if named else f"channel {self.worst:,}"
         size, seconds = int(self.bytes[self.worst]), float(self.seconds[self.worst])
         rate = float(self.machine.capacities[self.worst]) / 1e9
         alike = int((self.seconds >= seconds * (1 - 1e-9)).sum()) - 1

@@ -1,8 +1,7 @@
-"""The views of a graph, a matrix and a machine: word for word, their numbers, their size.
+"""The views of a graph, a matrix and a machine: word for word, by their numbers, their size.
 
-To write the golden files anew: `cd tests/draw/golden/views && for f in *.*.*; do v=${f#*.}; commlang
-draw exchange.cl --view ${v%.*} --topology pcie-box -o $f; done` (the graph and the matrix without
-`--topology`), and look at the pictures.
+To write the golden files anew, in tests/draw/golden/views: `commlang draw exchange.cl --view VIEW
+-o exchange.VIEW.ENDING`, for topologies with `--topology pcie-box`; and look at the pictures.
 """
 
 from __future__ import annotations
@@ -162,6 +161,13 @@ def test_a_graph_of_very_many_statements_keeps_the_heaviest(program: Make) -> No
     assert len(graph.nodes) == MOST
     assert min(node.bytes for node in graph.nodes.values()) == 2 * 4 * 31
     assert graph.notes[-1] == "30 statements more, those of fewest bytes, are not drawn."
+
+
+def test_statements_that_are_met_by_many_calls_are_one(program: Make) -> None:
+    calls = "    part(x)\n" * (MOST + 1)
+    text = f"pattern main(x: float32[8]):\n{calls}\npattern part(x: float32[8]):\n    fill(x, 1)\n"
+    (node,) = make_graph(Subject(program(text, 2))).nodes.values()
+    assert (node.text, node.told()) == ("fill(x, 1)", f"×{MOST + 1} · 2 ranks · 7.56 KiB")
 
 
 TWO_WAYS = """\

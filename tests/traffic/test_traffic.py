@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -137,6 +138,13 @@ def test_a_world_larger_than_the_machine_is_refused() -> None:
         assert str(error.value) == (
             "5 ranks do not fit on box, which has 4 devices; take fewer ranks or a larger machine"
         )
+
+
+def test_the_documentation_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "views.md").read_text(encoding="utf-8")
+    code, told = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, re.M | re.S)[0]
+    exec(code, {})
+    assert capsys.readouterr().out == told
 
 
 def test_a_program_without_messages_has_no_traffic() -> None:
