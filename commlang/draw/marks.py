@@ -9,8 +9,8 @@ import numpy as np
 from commlang.draw.axis import TRACK, spot_at
 from commlang.draw.bars import State
 from commlang.draw.styles import family
-from commlang.draw.svg import element, label, mark, number, text
-from commlang.draw.words import kinds_text, name_of, short_name, time_text, tip_of
+from commlang.draw.svg import CHARACTER, element, label, mark, number, text
+from commlang.draw.words import counts_text, kinds_text, name_of, short_name, time_text, tip_of
 
 if TYPE_CHECKING:
     from commlang.draw.axis import Axis
@@ -89,8 +89,8 @@ def _block(program: Program, bar: Bar, x: float, y: float, width: float) -> list
         height = part * HEIGHT
         parts.append(_rect(f"b idle {key}", x, at, width, height, rx=0))
         at += height
-    words = f"{len(bar.rows):,} events"
-    words = words if len(words) * 6 < width - 8 else f"{len(bar.rows):,}"
+    told = counts_text(len(bar.rows))
+    words = next((words for words in told if len(words) * CHARACTER < width - 6), told[-1])
     frame = "stuck" if bar.state is State.HANGS else "block"
     return [*parts, _rect(frame, x, y, width), label(x + 4, y + 13, words, width - 8)]
 

@@ -8,7 +8,7 @@ from commlang.draw.bars import State
 from commlang.draw.scene import make_scene
 from commlang.draw.styles import family
 from commlang.draw.told import lane_name, said, subtitle
-from commlang.draw.words import STEPS, name_of, short_name, time_text
+from commlang.draw.words import STEPS, counts_text, name_of, short_name, time_text
 
 if TYPE_CHECKING:
     from commlang.draw.bars import Bar
@@ -85,7 +85,7 @@ def _drawn(scene: Scene, bar: Bar, idle: int, width: int) -> str:
     names.append(short_name(program, bar.row))
     if bar.is_block:
         left, right = "||"
-        names = [f"{len(bar.rows):,} events", f"{len(bar.rows):,}"]
+        names = counts_text(len(bar.rows))
     if bar.state is State.NEVER:
         left, right, idle = "?", "?", 0
     if width < 4:
