@@ -2,10 +2,10 @@
 
 Each case runs in two processes, one with numba and one with numpy alone. The columns are seconds:
 `file` from the text to a checked program, `first` the first simulation of the process (numba loads
-its machine code then), `simulate` the best of three further ones, from the checked program to
-makespan and critical path, `cpu` the processor time of that one. M/s are million events (rows) a
-second of `simulate`. What numba needs to compile, once per machine, is told apart. Run it on a
-quiet machine: `python benchmarks/simulate.py`.
+its machine code then), `simulate` the best of three further ones (of numpy one), from the checked
+program to makespan and critical path, `cpu` the processor time of that one. M/s are million events
+(rows) a second of `simulate`. What numba needs to compile, once per machine, is told apart. Run it
+on a quiet machine: `python benchmarks/simulate.py`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def timed(program: Program, engine: Engine, contention: bool) -> dict[str, float
     machine = load_machine("dgx-h100-rails")
     times: list[tuple[float, float]] = []
     makespan = 0.0
-    for _ in range(1 + ROUNDS):
+    for _ in range(1 + (ROUNDS if engine == "numba" else 1)):
         began, cpu = time.perf_counter(), time.process_time()
         found = simulate(program, machine, contention=contention, engine=engine)
         makespan = found.makespan
