@@ -76,7 +76,7 @@ def fit(samples: Samples) -> Figures:
 
     least, pace = times[:, 0].min(), times[:, -1].min() / samples.sizes[-1]
     start = np.log([least, least / 2, pace, pace / 2])
-    found = least_squares(off, start, loss="soft_l1", f_scale=0.1, bounds=(-40, 5))
+    found = least_squares(off, start, loss="soft_l1", f_scale=0.1, bounds=(-32, 5))
     error = float(np.median(np.abs(np.expm1(off(found.x)))))
     return replace(figures(found.x), error=error, memory=_memory(samples))
 
