@@ -13,7 +13,7 @@ lies far off: times on few processors have several modes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Figures:
         """LogGP's L in seconds."""
         return self.alpha - 2 * self.overhead
 
-    def seconds(self, messages: Array | float, steps: Array | float, size: Array) -> Array:
+    def seconds(self, messages: Array | float, steps: Array | float, size: Any) -> Any:
         """Of so many messages of `size` bytes, in so many steps that follow one another."""
         behind = messages - steps
         least = steps * self.alpha + behind * self.gap
