@@ -13,7 +13,7 @@ lies far off: times on few processors have several modes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Figures:
         """LogGP's L in seconds."""
         return self.alpha - 2 * self.overhead
 
-    def seconds(self, messages: Array | float, steps: Array | float, size: Array) -> Array:
+    def seconds(self, messages: Array | float, steps: Array | float, size: Any) -> Any:
         """Of so many messages of `size` bytes, in so many steps that follow one another."""
         behind = messages - steps
         least = steps * self.alpha + behind * self.gap
@@ -76,7 +76,7 @@ def fit(samples: Samples) -> Figures:
 
     least, pace = times[:, 0].min(), times[:, -1].min() / samples.sizes[-1]
     start = np.log([least, least / 2, pace, pace / 2])
-    found = least_squares(off, start, loss="soft_l1", f_scale=0.1, bounds=(-40, 5))
+    found = least_squares(off, start, loss="soft_l1", f_scale=0.1, bounds=(-32, 5))
     error = float(np.median(np.abs(np.expm1(off(found.x)))))
     return replace(figures(found.x), error=error, memory=_memory(samples))
 

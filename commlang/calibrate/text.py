@@ -16,7 +16,7 @@ def text_of(machine: Machine, facts: Mapping[str, str]) -> str:
 
     head = [f"# {name}: {_line(value)}" for name, value in facts.items()]
     body = yaml.safe_dump(
-        _plain(machine), sort_keys=False, default_flow_style=None, allow_unicode=True, width=100
+        _plain(machine), sort_keys=False, default_flow_style=None, allow_unicode=True, width=1000
     )
     return "\n".join([*head, "", body])
 

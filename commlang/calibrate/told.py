@@ -38,7 +38,8 @@ def _processor() -> str:
 def summary(samples: Samples, figures: Figures) -> str:
     """The figures in a few lines."""
     alpha, latency, overhead, gap = (
-        told(x, "s") for x in (figures.alpha, figures.latency, figures.overhead, figures.gap)
+        told(x if x >= 1e-9 else 0.0, "s")
+        for x in (figures.alpha, figures.latency, figures.overhead, figures.gap)
     )
     one, all_ = (told(x, "B/s") for x in (figures.bandwidth, figures.channel))
     lines = [

@@ -64,6 +64,8 @@ def command(chosen: tuple[int, ...], **given: Any) -> int:
 
         if info.world_size < 2:
             raise UsageError("one rank has nobody to talk to; start two or more")
+        if info.spans_nodes:
+            raise UsageError("only ranks of one host are measured; start them all on one")
         settings = _settings(given)
         measured = run_rank(rank_main, (chosen, settings), info, timeout=settings.timeout)
         if info.rank:

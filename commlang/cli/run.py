@@ -213,7 +213,11 @@ def _write_trace(plan: Plan, outcome: Outcome, settings: Settings) -> bool:
     from commlang.trace import RankTrace, write_trace
 
     assert settings.trace is not None
-    ranks = [RankTrace(r.rank, r.host, r.times.marks, r.clock) for r in outcome.ranks if r.clock]
+    ranks = [
+        RankTrace(r.rank, r.host, r.times.marks, r.clock)
+        for r in outcome.ranks
+        if r.clock is not None and r.times.marks is not None
+    ]
     facts = {"torch": outcome.torch, "backend": outcome.backend, "device": outcome.device}
     try:
         write_trace(
