@@ -78,11 +78,20 @@ pattern ddp(
     if buffers > 0:
         broadcast(buffer, src=0)
     for i in range(layers):
-        compute("forward", matmul=[tokens, hidden, 12 * hidden + 2 * length], reads=weights, writes=acts[i])
+        compute(
+            "forward",
+            matmul=[tokens, hidden, 12 * hidden + 2 * length],
+            reads=weights,
+            writes=acts[i],
+        )
     compute("head", matmul=[tokens, hidden, 3 * vocab], reads=weights)
     for i in range(layers):
         for k in range(4):
-            compute("backward", matmul=[tokens, hidden, widths[k]], reads=[weights, acts[layers - 1 - i]])
+            compute(
+                "backward",
+                matmul=[tokens, hidden, widths[k]],
+                reads=[weights, acts[layers - 1 - i]],
+            )
             backward(weights, text, part(i, k), 4 * i + k, part(i, k).numel)
             scale(part(i, k), 1 / world)
             summed[i, k] = async all_reduce(part(i, k))

@@ -1,9 +1,4 @@
-extern forward(
-    weights: read dtype[p],
-    act: update dtype[t, h],
-    i: int,
-    dtype = bfloat16,
-):
+extern forward(weights: read dtype[p], act: update dtype[t, h], i: int, dtype = bfloat16):
     """Layer i."""
 
 extern loss(
@@ -45,7 +40,7 @@ pattern zero3(
     batch = world,
     vocab = 256,
     saved = 34,
-    p = 12 * hidden ** 2 + 13 * hidden,
+    p = 12 * hidden**2 + 13 * hidden,
     r = (
         (vocab + world - 1) // world * world + (length + world - 1) // world * world + 2 * world
     ) // 1 * hidden,
