@@ -16,6 +16,7 @@ COMMANDS = {
     "fmt": ("commlang.cli.fmt", "Format pattern files."),
     "new": ("commlang.cli.new", "Start a pattern file."),
     "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
+    "draw": ("commlang.cli.draw", "Draw a pattern: a timeline, its graph, its traffic."),
     "export": ("commlang.cli.export", "Write a pattern as a Python script that needs torch only."),
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
