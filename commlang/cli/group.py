@@ -21,6 +21,7 @@ COMMANDS = {
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
+    "topology": ("commlang.cli.topology", "Show a machine description, or list the shipped ones."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),
     "completion": ("commlang.cli.completion", "Print a shell's completion script."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commlang.topology.load import load_machine, machine_names
+from commlang.topology.load import load_machine, machine_names, write_yaml
 from commlang.topology.model import Collective, Compute, Level, Link, Machine
 from commlang.topology.resources import Resource
 from commlang.topology.routes import Routes
@@ -17,4 +17,5 @@ __all__ = [
     "Routes",
     "load_machine",
     "machine_names",
+    "write_yaml",
 ]

@@ -54,8 +54,23 @@ def read_machine(source: Source) -> Machine:
     if source.text.lstrip()[:1] == "<":
         return read_nccl(source.text, source.path)
     marked = read_yaml(source.text, source.path)
-    if marked.keys is None:
+    if not marked.keys:
         raise UsageError(f"{source.path} is no machine: it must have `name`, `links` and `levels`")
     if "npus_count" in marked.keys:
         return read_astra(marked)
     return validated(marked, Machine)
+
+
+def is_own_format(source: Source) -> bool:
+    """Whether a text that describes a machine does so as a machine of commlang."""
+    if source.text.lstrip()[:1] == "<":
+        return False
+    return "npus_count" not in read_yaml(source.text, source.path).keys
+
+
+def write_yaml(machine: Machine) -> str:
+    """A machine as YAML that reads as the same one: numbers in SI, no comments."""
+    import yaml
+
+    data = machine.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -23,9 +23,9 @@ class Marked:
     places: dict[tuple[str | int, ...], Place]
 
     @property
-    def keys(self) -> set[str] | None:
-        """The keys at the top, or None if there is no mapping."""
-        return {str(key) for key in self.data} if isinstance(self.data, dict) else None
+    def keys(self) -> set[str]:
+        """The keys at the top; none if there is no mapping."""
+        return {str(path[0]) for path in self.places if len(path) == 1 and isinstance(path[0], str)}
 
     def of(self, data: object) -> Marked:
         """Other data made of this text; mistakes in it are told at its start."""

@@ -307,8 +307,3 @@ def _part(size: tuple[int, ...], wanted: int) -> tuple[int, ...]:
         shortest = min((n for n in range(len(size)) if part[n] < size[n]), key=lambda n: part[n])
         part[shortest] = min(2 * part[shortest], size[shortest])
     return tuple(part)
-
-
-def dumped(machine: Machine) -> dict[str, Any]:
-    """A machine as plain data, without what is left at its default."""
-    return machine.model_dump(mode="json", exclude_defaults=True)

@@ -72,6 +72,8 @@ def read_nccl(text: str, path: str) -> Machine:
         raise UsageError(f"{path}: {len(gpus)} <gpu> elements; there must be 1 to {MAX_GPUS}")
     gpus.sort(key=lambda gpu: (gpu.integer("rank", 0), gpu.integer("dev", 0)))
     draft = _Draft([], [], ["Read from NCCL's topology file"])
+    if any(element.name == "xgmi" for element in root.walk()):
+        draft.notes.append("The XGMI links of RCCL are not read: PCIe alone")
     _join_nvlinks(draft, gpus)
     _join_pci(draft, gpus)
     _join_nets(draft, [element for element in root.walk() if element.name == "net"], len(gpus))
