@@ -12,6 +12,7 @@ from commlang.errors import UsageError
 from commlang.operations import Kind
 from commlang.records import record
 from commlang.simulate import simulate
+from commlang.simulate.memory import peak_memory
 from commlang.traffic import by_link, traffic
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class On:
     """A pattern on one machine; times in seconds.
 
     `links` are bytes over each class of link, by all ranks together. `computing` and `exposed`,
-    the time in which a rank waits for communication, are per rank.
+    the time in which a rank waits for communication or for who sends, are per rank. `memory` is
+    what a device has, in bytes, None where the machine does not say.
     """
 
     machine: str
@@ -37,6 +39,7 @@ class On:
     computing: Spread
     exposed: Spread
     bottleneck: str
+    memory: float | None
 
 
 @record
@@ -111,4 +114,5 @@ def _on(program: Program, sends: Traffic, machine: Machine) -> On | Failed:
         Spread.of(found.ranks.compute),
         Spread.of(found.ranks.exposed),
         found.bottleneck,
+        machine.compute.memory,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from commlang.compare import Column, Failed, On, Spread
@@ -11,7 +12,7 @@ from commlang.report.text import bytes_text, parameters_text, seconds_text, wrap
 from commlang.verify.values import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 VERSION = 1
 """Of the JSON; a change that could break a reader makes it 2."""
@@ -61,11 +62,10 @@ class Comparison:
 
 def render(comparison: Comparison) -> str:
     """Aligned columns under what was compared; ends without a newline."""
-    head = [
-        line
-        for column in comparison.sound
-        for line in wrapped(f"{column.label}: {_subject(column)}")
-    ]
+    common = _common(comparison.sound)
+    told = [f"all: {parameters_text(common)[2:-1]}"] if common else []
+    told += [f"{c.label}: {text}" for c in comparison.sound if (text := _subject(c, common))]
+    head = [line for text in told for line in wrapped(text)]
     rows = _rows(comparison)
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     return "\n".join([*head, "", *(_aligned(row, widths) for row in rows)])
@@ -90,9 +90,21 @@ def _cell(text: str) -> str:
     return (text.strip() or " ").replace("|", r"\|")
 
 
-def _subject(column: Column) -> str:
-    pattern = "" if column.pattern == column.label else f"{column.pattern} "
-    return f"{pattern}{parameters_text(column.parameters).strip()}"
+def _common(columns: Sequence[Column]) -> dict[str, Any]:
+    """Parameters of at least two patterns that have one value wherever they are."""
+    values: dict[str, list[Any]] = {}
+    for column in columns:
+        for name, value in column.parameters.items():
+            values.setdefault(name, []).append(value)
+    alike = {name: v for name, v in values.items() if len(v) > 1 and all(x == v[0] for x in v)}
+    return {name: found[0] for name, found in alike.items()}
+
+
+def _subject(column: Column, common: dict[str, Any]) -> str:
+    """The pattern, if the label is another name, and its own values; empty if there are none."""
+    pattern = [] if column.pattern == column.label else [column.pattern]
+    own = {n: value for n, value in column.parameters.items() if n not in common}
+    return " ".join([*pattern, *([parameters_text(own)[2:-1]] if own else [])])
 
 
 def _rows(comparison: Comparison) -> list[list[str]]:
@@ -113,6 +125,8 @@ def _rows(comparison: Comparison) -> list[list[str]]:
         rows.append([f"on {machine}", *("" for _ in comparison.columns)])
         for link in _links(comparison, n):
             row(f"  over {link}", lambda c, n=n, link=link: _on(c, n, lambda o: _link(o, link)))
+        if size := _device_memory(comparison, n):
+            row(f"  part of {_si(size)} memory", lambda c, n=n: _on(c, n, partial(_part, c)))
         row("  time", lambda c, n=n: _on(c, n, lambda o: seconds_text(o.makespan)))
         row("  computing", lambda c, n=n: _on(c, n, lambda o: _seconds(o.computing)))
         row("  exposed communication", lambda c, n=n: _on(c, n, lambda o: _seconds(o.exposed)))
@@ -134,6 +148,19 @@ def _links(comparison: Comparison, n: int) -> Iterable[str]:
 def _on(column: Column, n: int, tell: Callable[[On], str]) -> str:
     on = column.on[n]
     return tell(on) if isinstance(on, On) else "does not fit"
+
+
+def _device_memory(comparison: Comparison, n: int) -> float | None:
+    on = [column.on[n] for column in comparison.sound]
+    return next((o.memory for o in on if isinstance(o, On)), None)
+
+
+def _si(size: float) -> str:
+    return f"{size / 1e9:.3g} GB"
+
+
+def _part(column: Column, on: On) -> str:
+    return f"{column.memory.max / on.memory:.0%}" if on.memory else NOTHING
 
 
 def _link(on: On, link: str) -> str:
@@ -214,6 +241,7 @@ def _on_fields(on: On | Failed) -> dict[str, Any]:
         "computing": _spread_fields(on.computing),
         "exposed": _spread_fields(on.exposed),
         "bottleneck": on.bottleneck,
+        "device_memory": on.memory,
     }
 
 

@@ -33,7 +33,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from model import BATCH, SEQUENCE, VOCABULARY, Gpt, step  # noqa: E402 - beside this script
+from model import BATCH, SEQUENCE, VOCABULARY, Gpt, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,9 +64,7 @@ class Recorder(TorchDispatchMode):
         self.seen: list[dict[str, Any]] = []
         self.phase = ""
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         if func.namespace == "c10d":
             declared = func._schema.arguments
@@ -195,8 +193,7 @@ def recorded() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         store = f"{folder}/store"
         ranks = [
-            context.Process(target=rank_main, args=(rank, store, sending))
-            for rank in range(WORLD)
+            context.Process(target=rank_main, args=(rank, store, sending)) for rank in range(WORLD)
         ]
         for process in ranks:
             process.start()
