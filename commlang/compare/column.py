@@ -9,6 +9,7 @@ import numpy as np
 from commlang.compare.proofs import Proofs, prove
 from commlang.compare.spread import Spread
 from commlang.errors import UsageError
+from commlang.expand.values import Op
 from commlang.operations import Kind
 from commlang.records import record
 from commlang.simulate import simulate
@@ -86,7 +87,7 @@ def column(
         label=label,
         pattern=program.name,
         world=program.world,
-        parameters=program.parameters,
+        parameters={name: _plain(value) for name, value in program.parameters.items()},
         events=len(program),
         sent=Spread.of(sends.sent),
         messages=_per_rank(program, program.kind == Kind.SEND),
@@ -95,6 +96,11 @@ def column(
         proofs=proofs,
         on=tuple(_on(program, sends, machine) for machine in machines),
     )
+
+
+def _plain(value: Any) -> Any:
+    """An op as one writes it; its factor is that of premul_sum only."""
+    return str(value.op) if isinstance(value, Op) and value.factor is None else value
 
 
 def _per_rank(program: Program, rows: Array) -> Spread:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from commlang.diagnostics import did_you_mean
@@ -10,6 +11,7 @@ from commlang.expand.run import MAX_EVENTS, parameter_names
 from commlang.program import build
 from commlang.records import record
 from commlang.verify import default_world, find_pattern, parse_settings, preset_values
+from commlang.verify.choose import MAIN
 from commlang.verify.values import presets
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ class Subject:
 def subjects(files: Sequence[str]) -> list[Subject]:
     """A subject for each FILE, FILE:PATTERN, library name, or LABEL=one of these.
 
-    Without a label it is the pattern's name; of two alike, the later ones get a number. Raises
-    UsageError for too many files and for a label that is given twice.
+    Without a label it is the pattern's name, for `main` the file's; of two alike, the later ones
+    get a number. Raises UsageError for too many files and for a label that is given twice.
     """
     if len(files) > MOST:
         raise UsageError(f"{len(files)} patterns do not fit beside one another; give up to {MOST}")
@@ -52,10 +54,16 @@ def subjects(files: Sequence[str]) -> list[Subject]:
             definition = find_pattern(file)
         except CommlangError as failure:
             error = failure
-        name = label or _free(definition.node.name if definition else file, taken)
+        name = label or _free(_own_name(definition) if definition else file, taken)
         taken.add(name)
         found.append(Subject(name, file, definition, error))
     return found
+
+
+def _own_name(definition: Definition) -> str:
+    """The pattern's name; `main` says less than its file's."""
+    name, path = definition.node.name, definition.module.source.path
+    return PurePath(path).stem if name == MAIN and path.endswith(".cl") else name
 
 
 def _split(text: str) -> tuple[str, str]:
