@@ -108,6 +108,7 @@ def test_wheel_holds_the_package_its_grammar_and_its_patterns(wheel: Path) -> No
     packaged = {
         *(f"commlang/{path.relative_to(ROOT / 'commlang')}" for path in files("commlang", ".py")),
         *(f"commlang/_data/{path.relative_to(ROOT)}" for path in files("patterns", ".cl")),
+        *(str(path.relative_to(ROOT)) for path in files("commlang/topology/machines", ".yaml")),
         "commlang/_data/grammar/commlang.lark",
         "commlang/_data/grammar/commlang.table",
         "commlang/py.typed",

@@ -1,4 +1,4 @@
-"""`commlang simulate`: when everything happens on a machine, and what keeps it from being faster."""
+"""`commlang simulate`: when everything happens on a machine, and what keeps it from less."""
 
 from __future__ import annotations
 
@@ -53,9 +53,15 @@ if TYPE_CHECKING:
     default=True,
     help="Whether messages and collectives queue for the links that they share.",
 )
-@click.option("--cost", "costs", multiple=True, metavar="NAME=TIME", help="Of an extern or a label.")
 @click.option(
-    "--straggler", "stragglers", multiple=True, metavar="rank=R:Fx", help="Rank R is F times slower."
+    "--cost", "costs", multiple=True, metavar="NAME=TIME", help="Of an extern or a label."
+)
+@click.option(
+    "--straggler",
+    "stragglers",
+    multiple=True,
+    metavar="rank=R:Fx",
+    help="Rank R is F times slower.",
 )
 @click.option("--jitter", default="0", metavar="PART", help="Vary all times, as by 10%.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the jitter.")
@@ -66,9 +72,7 @@ if TYPE_CHECKING:
     metavar="OP=NAME",
     help="As all_reduce=ring; without, the fastest is taken.",
 )
-@click.option(
-    "--eager", type=size, metavar="N", help="Messages so small do not wait for a recv."
-)
+@click.option("--eager", type=size, metavar="N", help="Messages so small do not wait for a recv.")
 @click.option(
     "--sweep", "sweeps", multiple=True, metavar="NAME=VALUES", help="n=1Mi..1Gi, world=4..64, …"
 )

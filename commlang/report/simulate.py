@@ -159,7 +159,7 @@ def _links(simulation: Simulation) -> list[LinkReport]:
     taken = sent / machine.capacities
     order = np.argsort(-taken, kind="stable")[: int((sent > 0).sum())][:_MAX_LINKS]
     total = simulation.makespan or 1.0
-    names = machine.resources if len(order) else ()
+    names = machine.resources
     return [
         LinkReport(name=names[i].name, bytes=round(float(sent[i])), busy=float(taken[i]) / total)
         for i in order.tolist()
@@ -216,7 +216,7 @@ def _path_table(report: SimulationReport) -> list[str]:
 
 
 def _rank_table(report: SimulationReport) -> list[str]:
-    rows = [("rank", "compute", "exposed", "of it late", "idle", "memory")]
+    rows: list[tuple[str, ...]] = [("rank", "compute", "exposed", "of it late", "idle", "memory")]
     shown = report.ranks
     if len(shown) > _RANKS:
         shown = _extremes(shown)
@@ -241,7 +241,10 @@ def _link_table(report: SimulationReport) -> list[str]:
     rows = [("fullest links", "bytes", "busy")]
     rows += [(one.name, bytes_text(one.bytes), _percent(one.busy)) for one in report.links[:_LINKS]]
     more = len(report.links) - _LINKS
-    return [*_table(rows, left=(0,)), *([f"  and {counted(more, 'link')} more"] if more > 0 else [])]
+    return [
+        *_table(rows, left=(0,)),
+        *([f"  and {counted(more, 'link')} more"] if more > 0 else []),
+    ]
 
 
 def _percent(part: float) -> str:

@@ -50,7 +50,7 @@ def stretches(simulation: Simulation) -> list[Stretch]:
 
 
 def _parts(simulation: Simulation) -> dict[Cause, Array]:
-    """Per row of the path, its seconds by cause: data first, then fixed costs, the rest queueing."""
+    """Per row of the path, its seconds by cause: data, then fixed costs, the rest queueing."""
     path, wiring, costs = simulation.path, simulation.wiring, simulation.costs
     role, link = wiring.role[path.row], np.maximum(wiring.link[path.row], 0)
     local, call = role == LOCAL, role == CALL

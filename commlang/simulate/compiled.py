@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from commlang.version import __version__
 @cache
 def compiled(function: Any) -> Any:
     """The function in machine code, compiled when it is first called unless the cache has it."""
-    import numba
-    from numba.core import config
-
+    numba, config = import_module("numba"), import_module("numba.core.config")
     folder = cache_folder()
     before = config.CACHE_DIR
     # numba asks for the folder when it decorates; later functions of others keep theirs.

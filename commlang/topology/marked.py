@@ -59,7 +59,8 @@ def read_yaml(text: str, path: str) -> Marked:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
-        raise UsageError(f"{where}: {error.problem or error.context}; not YAML") from None
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        raise UsageError(f"{where}: {said}; not YAML") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}; not YAML") from None
     except RecursionError:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from commlang.errors import UsageError
 from commlang.records import entity
 from commlang.topology import nccl_xml as xml
+from commlang.topology.marked import Marked
 from commlang.topology.model import Machine
+from commlang.topology.validate import validated
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -79,14 +81,13 @@ def read_nccl(text: str, path: str) -> Machine:
     _join_nets(draft, [element for element in root.walk() if element.name == "net"], len(gpus))
     if not draft.levels:
         draft.join("node", "switch", 1, xml.GB, _PCI)
-    return Machine.model_validate(
-        {
-            "name": Path(path).stem[:100] or "nccl",
-            "about": ". ".join(draft.notes),
-            "links": draft.links,
-            "levels": draft.levels,
-        }
-    )
+    data = {
+        "name": Path(path).stem[:100] or "nccl",
+        "about": ". ".join(draft.notes),
+        "links": draft.links,
+        "levels": draft.levels,
+    }
+    return validated(Marked(path, data, {}), Machine)
 
 
 def _join_nvlinks(draft: _Draft, gpus: Sequence[Element]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from commlang.errors import CommlangError
 from commlang.records import record
-from commlang.topology.model import GRIDS
+from commlang.topology.parts import GRIDS
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
@@ -71,7 +71,7 @@ def _steps(counts: Array) -> Array:
 
 def routes(network: Network, src: Array, dst: Array) -> Routes:
     """The channels of each message; none where source and destination are one device."""
-    src, dst = (np.asarray(a, dtype=np.int64) for a in np.broadcast_arrays(src, dst))
+    src, dst = src.ravel(), dst.ravel()
     paths = _Paths(len(src))
     _walk(network, paths, np.arange(len(src)), src, dst)
     paths.check()
@@ -80,21 +80,18 @@ def routes(network: Network, src: Array, dst: Array) -> Routes:
 
 def latency_of(network: Network, src: Array, dst: Array) -> Array:
     """Per message the latency in seconds, all hops included."""
-    src, dst = (np.asarray(a, dtype=np.int64) for a in np.broadcast_arrays(src, dst))
     found = np.zeros(src.shape)
     tiers = network.tier_of(src, dst)
     for number, tier in enumerate(network.tiers):
-        at = np.nonzero(tiers == number)
-        if not len(at[0]):
+        at = np.flatnonzero(tiers == number)
+        if not len(at):
             continue
         a, b = src[at], dst[at]
         relay = _relay(tier, a, b)
         found[at] = tier.latency + tier.hop * _further(tier, relay, b)
         moved = relay != a
         if moved.any():
-            found[tuple(index[moved] for index in at)] += latency_of(
-                network, a[moved], relay[moved]
-            )
+            found[at[moved]] += latency_of(network, a[moved], relay[moved])
     return found
 
 
@@ -212,7 +209,7 @@ def _legs(tier: Tier, src: Array, dst: Array) -> list[tuple[int, Array, Array, A
     """
     found: list[tuple[int, Array, Array, Array]] = []
     a, b = tier.place(src) % tier.count, tier.place(dst) % tier.count
-    for extent in tier.level.size:
+    for extent in tier.sides:
         start, end = a % extent, b % extent
         a, b = a // extent, b // extent
         up = (end - start) % extent if tier.level.wrap else end - start
@@ -229,9 +226,11 @@ def _hop(tier: Tier, paths: _Paths, messages: Array, src: Array, dst: Array) -> 
     child, port, stride = tier.place(src), tier.port(dst), 1
     for number, (extent, start, way, hops) in enumerate(legs):
         base = child - start * stride
-        at = (np.repeat(start, hops) + np.repeat(way, hops) * _steps(hops)) % extent
-        passed = (np.repeat(base, hops) + at * stride) * tier.ports + np.repeat(port, hops)
-        channel = 2 * (passed * len(legs) + number) + np.repeat(way < 0, hops)
-        paths.add_several(messages, hops, tier.first + channel)
+        # A channel's number grows evenly with the coordinate along the dimension.
+        zero = 2 * ((base * tier.ports + port) * len(legs) + number) + (way < 0) + tier.first
+        at = np.repeat(start, hops) + np.repeat(way, hops) * _steps(hops)
+        at += np.where(at < 0, extent, 0) - np.where(at >= extent, extent, 0)
+        channels = np.repeat(zero, hops) + at * (2 * stride * tier.ports * len(legs))
+        paths.add_several(messages, hops, channels)
         child = base + (start + way * hops) % extent * stride
         stride *= extent

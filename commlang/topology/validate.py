@@ -23,12 +23,9 @@ def validated(marked: Marked, model: type[Model]) -> Model:
     try:
         return model.model_validate(marked.data)
     except ValidationError as error:
-        # What makes no sense together is told last, and only if all fields are sound.
+        # Later errors often follow from the first: a list with a wrong entry also counts as empty.
         first = error.errors()[0]
-        more = error.error_count() - 1
-        note = f" (and {more} more like it or other)" if more else ""
-        where = marked.where(first["loc"])
-        raise UsageError(f"{where}: {_said(first, model)[:_SHOWN]}{note}") from None
+        raise UsageError(f"{marked.where(first['loc'])}: {_said(first, model)[:_SHOWN]}") from None
 
 
 def _said(error: ErrorDetails, model: type[BaseModel]) -> str:
