@@ -101,12 +101,13 @@ def command(
     for subject in found:
         try:
             program = choice.program(subject, max_events)
-            columns.append(column(subject.label, program, machines, backend))
+            judged = column(subject.label, program, machines, backend)
         except CommlangError as error:
             columns.append(Failed(subject.label, str(error), error.exit_code))
             continue
+        columns.append(judged)
         if measure:
-            need = columns[-1].memory.mean * program.world
+            need = judged.memory.mean * program.world
             measured[subject.label] = measured_run(subject.file, program, need, max_events)
     comparison = report.Comparison(
         tuple(columns), tuple(m.name for m in machines), measured if measure else None

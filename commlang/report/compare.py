@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from commlang.compare import Column, Failed, On, Spread
+from commlang.compare.proofs import TARGETS
 from commlang.records import record
 from commlang.report.text import bytes_text, parameters_text, seconds_text, wrapped
 from commlang.verify.values import format_value
@@ -134,7 +135,7 @@ def _rows(comparison: Comparison) -> list[list[str]]:
         measured = comparison.measured
         where = next((m.where for m in measured.values() if m.where), "local ranks")
         row(f"measured on {where}", lambda c: _measured(measured[c.label]))
-    for model in next((c.proofs.ends for c in comparison.sound), {}):
+    for model in TARGETS:
         row(f"under {model}", lambda c, model=model: c.proofs.ends[model])
     row("contract", lambda c: c.proofs.contract)
     return rows

@@ -98,7 +98,8 @@ def _told(func: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reduce_op(boxed: Any) -> str:
-    return next(n for n, op in dist.ReduceOp.RedOpType.__members__.items() if int(op) == boxed.op())
+    members: Any = dist.ReduceOp.RedOpType.__members__
+    return next(name for name, op in members.items() if int(op) == boxed.op())
 
 
 def ddp(**options: Any) -> Any:

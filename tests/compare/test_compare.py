@@ -29,7 +29,7 @@ def rows(result: Result) -> list[str]:
     return [" ".join(line.split()) for line in result.out.splitlines()]
 
 
-def same(value: float) -> dict[str, float]:
+def same(value: Any) -> dict[str, float]:
     return {"min": value, "mean": value, "max": value}
 
 
@@ -51,10 +51,12 @@ def test_bytes_messages_memory_and_proofs_stand_side_by_side(cli: Cli) -> None:
 def test_ranks_that_do_different_things_have_a_least_and_a_most(cli: Cli, folder: Path) -> None:
     text = "pattern fan(x: float32[n], n = 8):\n    if rank == 0:\n        for r in ranks[1:]:\n"
     text += "            send(x, dst=r)\n    else:\n        recv(x, src=0)\n"
+    text += "    temp more: float32[8 * rank]\n    fill(more, 0)\n"
     (folder / "fan.cl").write_text(text, encoding="utf-8")
     (one,) = told(cli("compare", "fan.cl", "--world", "3", "--format", "json")).values()
     assert one["sent"] == {"min": 0, "mean": 64 / 3, "max": 64}
     assert one["messages"] == {"min": 0, "mean": 2 / 3, "max": 2}
+    assert one["peak_memory"] == {"min": 32, "mean": 64, "max": 96}
     shown = rows(cli("compare", "fan.cl", "--world", "3"))
     assert "sent per rank 0 / 21 / 64 B" in shown
     assert "messages per rank 0 / 0.6667 / 2" in shown
