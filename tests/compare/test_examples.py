@@ -17,7 +17,14 @@ def test_there_is_one_for_each_way_to_spread_a_step() -> None:
     assert names == ["ddp", "pipeline", "tensor", "zero2", "zero3"]
 
 
-@pytest.mark.parametrize("options", [("--backend", "nccl"), ("--preset", "gpt_7b")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--backend", "nccl"),
+        # The tables of docs/ddp-vs-fsdp.md say it too, but for warnings.
+        pytest.param(("--preset", "gpt_7b"), marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_is_found_in_them(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
