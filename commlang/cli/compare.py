@@ -113,9 +113,16 @@ def command(
         tuple(columns), tuple(m.name for m in machines), measured if measure else None
     )
     for failed in comparison.failed:
-        told = failed.reason
-        say(told if told.startswith(("error", "warning")) else f"error: {failed.name}: {told}")
+        _say_failed(failed)
     if comparison.sound or form == "json":
         forms = {"text": report.render, "json": report.to_json, "markdown": report.render_markdown}
         click.echo(forms[form](comparison))
     return max((failed.code for failed in comparison.failed), default=0)
+
+
+def _say_failed(failed: Failed) -> None:
+    """A refused pattern is told as `error[CODE]: …` already, and a file mostly by its name."""
+    told = failed.reason
+    if not told.startswith(("error", "warning")):
+        told = f"error: {told}" if told.startswith(failed.name) else f"error: {failed.name}: {told}"
+    say(told)

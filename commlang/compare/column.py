@@ -31,7 +31,8 @@ class On:
 
     `links` are bytes over each class of link, by all ranks together. `computing` and `exposed`,
     the time in which a rank waits for communication or for who sends, are per rank. `memory` is
-    what a device has, in bytes, None where the machine does not say.
+    what a device has, in bytes, None where the machine does not say. `uncosted` are externs that
+    took no time, since nothing says how long they take.
     """
 
     machine: str
@@ -41,6 +42,7 @@ class On:
     exposed: Spread
     bottleneck: str
     memory: float | None
+    uncosted: tuple[str, ...]
 
 
 @record
@@ -122,4 +124,5 @@ def _on(program: Program, sends: Traffic, machine: Machine) -> On | Failed:
         Spread.of(found.ranks.exposed),
         found.bottleneck,
         machine.compute.memory,
+        found.uncosted,
     )

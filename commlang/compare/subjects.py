@@ -38,10 +38,12 @@ def subjects(files: Sequence[str]) -> list[Subject]:
     """A subject for each FILE, FILE:PATTERN, library name, or LABEL=one of these.
 
     Without a label it is the pattern's name, for `main` the file's; of two alike, the later ones
-    get a number. Raises UsageError for too many files and for a label that is given twice.
+    get a number. Raises UsageError for too many files, and for a label or `-` given twice.
     """
     if len(files) > MOST:
         raise UsageError(f"{len(files)} patterns do not fit beside one another; give up to {MOST}")
+    if sum(file == "-" for _, file in map(_split, files)) > 1:
+        raise UsageError("standard input can be read once; put the other pattern into a file")
     found: list[Subject] = []
     given = [label for label, _ in map(_split, files) if label]
     for label in given:

@@ -69,7 +69,18 @@ def render(comparison: Comparison) -> str:
     head = [line for text in told for line in wrapped(text)]
     rows = _rows(comparison)
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return "\n".join([*head, "", *(_aligned(row, widths) for row in rows)])
+    table = [_aligned(row, widths) for row in rows]
+    return "\n".join([*head, *([""] if head else []), *table, *_uncosted(comparison)])
+
+
+def _uncosted(comparison: Comparison) -> list[str]:
+    """What the times leave out."""
+    on = [o for column in comparison.sound for o in column.on if isinstance(o, On)]
+    names = sorted({name for o in on for name in o.uncosted})
+    told = ", ".join(f"`{name}`" for name in names)
+    return (
+        ["", *wrapped(f"taken to need no time, since they have no `cost`: {told}")] if names else []
+    )
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -243,6 +254,7 @@ def _on_fields(on: On | Failed) -> dict[str, Any]:
         "exposed": _spread_fields(on.exposed),
         "bottleneck": on.bottleneck,
         "device_memory": on.memory,
+        "uncosted": on.uncosted,
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +80,7 @@ def test_time_and_links_are_those_of_a_machine(cli: Cli) -> None:
     assert text[at + 1 : at + 3] == ["over nvlink 8 KiB 8 KiB", "part of 80 GB memory 0% 0%"]
     assert text[at + 5] == "exposed communication 8.51 µs 8.51 µs"
     assert "on pcie-box" in text
+    assert text[-1] == "taken to need no time, since they have no `cost`: `add`"
 
 
 def test_a_value_goes_to_all_that_have_it_or_to_one(cli: Cli) -> None:
@@ -149,6 +152,7 @@ def test_more_ranks_than_a_machine_has_are_told_for_that_machine(cli: Cli) -> No
         (("--preset", "larg"), "--preset larg: no pattern here has it; did you mean `large`?"),
         (("--topology", "dgx"), "dgx"),
         (("a=whole.cl", "a=whole.cl"), "the label `a` is given twice"),
+        (("-", "b=-"), "standard input can be read once; put the other pattern into a file"),
         (("whole.cl",) * 16, "17 patterns do not fit beside one another; give up to 16"),
     ],
 )
@@ -164,6 +168,22 @@ def test_what_does_not_fit_into_memory_is_not_run(cli: Cli) -> None:
     result = cli("compare", "whole.cl", "--measure", "--set", "n=4Ti", "--world", "2")
     assert (result.code, result.err) == (0, "")
     assert "measured on local ranks too large" in rows(result)
+
+
+def test_a_run_that_fails_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], **_: Any) -> SimpleNamespace:
+        asked.append(argv[3:])
+        return SimpleNamespace(returncode=1, stderr="error: rank 1 was killed\n", stdout="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    result = cli("compare", "whole.cl", "--measure", "--preset", "large", "--set", "k=2")
+    assert (result.code, result.err) == (1, "error: rank 1 was killed\n")
+    assert "measured on local ranks failed" in rows(result)
+    ((command, file, *options),) = asked
+    assert (command, file) == ("run", "whole.cl")
+    assert {"--nproc-per-node=2", "--set=n=4Ki", "--set=k=2", "--schedule=program"} <= {*options}
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,21 @@ def test_nothing_is_found_in_them(
     code = main(["lint", *PATTERNS, *options, "--strict"])
     out, err = capsys.readouterr()
     assert (code, out) == (0, "checked 8 patterns in 5 files: no findings\n"), err
+
+
+@pytest.mark.slow
+def test_they_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["compare", *PATTERNS, "--measure", "--format", "json"])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    found = {one["label"]: one["measured"] for one in json.loads(out)["patterns"]}
+    assert {label for label, run in found.items() if run["seconds"] > 0} == {
+        "ddp",
+        "pipeline",
+        "tensor",
+        "zero2",
+        "zero3",
+    }
 
 
 def test_they_are_formatted(capsys: pytest.CaptureFixture[str]) -> None:
