@@ -77,18 +77,10 @@ def _uncosted(comparison: Comparison) -> list[str]:
     """What the times leave out."""
     on = [o for column in comparison.sound for o in column.on if isinstance(o, On)]
     names = sorted({name for o in on for name in o.uncosted})
+    if not names:
+        return []
     told = ", ".join(f"`{name}`" for name in names)
-    return (
-        ["", *wrapped(f"taken to need no time, since they have no `cost`: {told}")] if names else []
-    )
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    name, *cells = (
-        cell.rjust(width) if n else cell.ljust(width)
-        for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-    )
-    return "  ".join([name, *cells]).rstrip()
+    return ["", *wrapped(f"taken to need no time, since they have no `cost`: {told}")]
 
 
 def render_markdown(comparison: Comparison) -> str:
