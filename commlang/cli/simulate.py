@@ -125,7 +125,7 @@ def _told(simulation: Simulation, given: dict[str, Any], passes: tuple[str, ...]
     report = make_report(simulation, contention=given["contention"], passes=passes)
     if given["form"] == "json":
         return report.model_dump_json(indent=2)
-    return render(report, simulation.program)
+    return render(report)
 
 
 def simulated(

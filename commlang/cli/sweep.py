@@ -35,7 +35,8 @@ def run_sweep(file: str, texts: tuple[str, ...], plot: str | None, given: dict[s
     if plot:
         from commlang.cli.rewrite import create_file
 
-        create_file(plot, draw(names, points, title=points[0].pattern))
+        machines = ", ".join(dict.fromkeys(point.machine for point in points))
+        create_file(plot, draw(names, points, title=f"{points[0].pattern} on {machines}"))
     return render_json(points) + "\n" if given["form"] == "json" else render(names, points) + "\n"
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel
 
+from commlang.expand.values import Op
 from commlang.report.text import (
     bytes_text,
     counted,
     parameters_text,
     seconds_text,
-    short_path,
     wrapped,
 )
 from commlang.simulate.bottleneck import stretches
@@ -67,7 +68,8 @@ class SimulationReport(BaseModel):
     """A simulation, as `--format json` prints it; times in seconds."""
 
     pattern: str
-    parameters: dict[str, Any]
+    path: str
+    parameters: dict[str, str]
     world: int
     machine: str
     contention: bool
@@ -89,7 +91,8 @@ def make_report(
     program = simulation.program
     return SimulationReport(
         pattern=program.name,
-        parameters={n: format_value(v) for n, v in program.parameters.items()},
+        path=program.definition.module.source.path,
+        parameters=_parameters(program),
         world=program.world,
         machine=simulation.machine.name,
         contention=contention,
@@ -103,6 +106,16 @@ def make_report(
         ranks=_ranks(simulation),
         links=_links(simulation),
     )
+
+
+def _parameters(program: Program) -> dict[str, str]:
+    """Parameters as one would write them."""
+    return {
+        name: str(value.op)
+        if isinstance(value, Op) and value.factor is None
+        else format_value(value)
+        for name, value in program.parameters.items()
+    }
 
 
 def _critical(simulation: Simulation) -> list[StretchReport]:
@@ -161,17 +174,19 @@ def _links(simulation: Simulation) -> list[LinkReport]:
     total = simulation.makespan or 1.0
     names = machine.resources
     return [
-        LinkReport(name=names[i].name, bytes=round(float(sent[i])), busy=float(taken[i]) / total)
+        LinkReport(
+            name=names[int(i)].name, bytes=round(float(sent[i])), busy=float(taken[i]) / total
+        )
         for i in order.tolist()
     ]
 
 
-def render(report: SimulationReport, program: Program) -> str:
+def render(report: SimulationReport) -> str:
     """The report for a terminal."""
     shared = "queueing for links" if report.contention else "no contention"
     bubble = "" if report.bubble is None else f"; bubble {_percent(report.bubble)}"
     lines = [
-        *wrapped(report.pattern + parameters_text(program.parameters)),
+        *wrapped(report.pattern + parameters_text(report.parameters)),
         f"  {counted(report.world, 'rank')} on {report.machine}, simulated, {shared}; "
         f"{counted(report.events, 'event')}",
         *wrapped(f"  applied: {', '.join(report.passes)}" if report.passes else ""),
@@ -202,7 +217,7 @@ def _path_table(report: SimulationReport) -> list[str]:
         share = one.seconds / report.makespan if report.makespan else 0.0
         rows.append(
             (
-                f"{one.line}:{one.column}",
+                _place(one, report.path),
                 one.text,
                 f"{one.events:,}",
                 seconds_text(one.seconds),
@@ -213,6 +228,12 @@ def _path_table(report: SimulationReport) -> list[str]:
         )
     more = len(report.critical) - _STATEMENTS
     return [*_table(rows, left=(1, 5, 6)), *([f"  and {more} more"] if more > 0 else [])]
+
+
+def _place(one: StretchReport, main: str) -> str:
+    """Line and column, with the file's name if it is another than the pattern's."""
+    file = "" if one.path == main else f"{PurePath(one.path).name}:"
+    return f"{file}{one.line}:{one.column}"
 
 
 def _rank_table(report: SimulationReport) -> list[str]:
@@ -261,6 +282,3 @@ def _table(rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = ()) -> list[
         ).rstrip()
         for row in rows
     ]
-
-
-__all__ = ["SimulationReport", "make_report", "render", "short_path"]

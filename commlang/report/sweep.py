@@ -57,13 +57,14 @@ def point_of(values: dict[str, str], simulation: Simulation) -> Point:
 
 def render(names: Sequence[str], points: Sequence[Point]) -> str:
     """The table for a terminal."""
-    rows = [(*names, "time", "exposed", "bubble", "mostly")]
+    bubbles = any(point.bubble is not None for point in points)
+    rows = [(*names, "time", "exposed", *(["bubble"] if bubbles else []), "mostly")]
     rows += [
         (
             *(_shown(point.values[name]) for name in names),
             seconds_text(point.makespan),
             seconds_text(point.exposed),
-            "" if point.bubble is None else f"{100 * point.bubble:.3g} %",
+            *([_bubble(point.bubble)] if bubbles else []),
             point.mostly,
         )
         for point in points
@@ -73,6 +74,10 @@ def render(names: Sequence[str], points: Sequence[Point]) -> str:
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
+
+
+def _bubble(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.3g} %"
 
 
 def render_json(points: Sequence[Point]) -> str:

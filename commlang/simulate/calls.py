@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from commlang.diagnostics import did_you_mean
 from commlang.errors import UsageError
 from commlang.operations import OPERATIONS, Kind
 from commlang.records import record
-from commlang.simulate.algorithms import ALGORITHMS, HIERARCHICAL, Step, hierarchical
-from commlang.simulate.messages import Pairs
+from commlang.simulate.algorithms import ALGORITHMS, HIERARCHICAL
+from commlang.simulate.patterns import Pattern, options, unshared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,30 +24,6 @@ if TYPE_CHECKING:
 
 MEASURED = "measured"
 """The algorithm of calls whose time the machine's file gives."""
-
-
-@record
-class Pattern:
-    """One way to do a collective in one group: alpha + beta N + root sqrt(N) seconds.
-
-    It keeps `resource` for `share` N seconds each and sends `load` N bytes through each.
-    """
-
-    algorithm: str
-    alpha: float
-    beta: float
-    root: float
-    resource: Array
-    share: Array
-    load: Array
-
-    def seconds(self, size: Array) -> Array:
-        """The time of calls of so many bytes."""
-        return self.alpha + self.beta * size + self.root * np.sqrt(size)
-
-    def shared(self, size: Array) -> Array:
-        """The time when its own messages share links as well."""
-        return np.maximum(self.seconds(size), self.alpha + float(self.share.max(initial=0)) * size)
 
 
 @record
@@ -90,7 +66,7 @@ def calls_of(
     contention: bool,
     buckets: Sequence[Bucket] = (),
 ) -> Calls:
-    """The calls of a program; those of one kind, group and root are priced together."""
+    """The calls of a program, each with its bytes, its time and its pattern."""
     count = len(wiring.first) - 1
     none = np.zeros(count)
     calls = Calls(none, none.copy(), none.copy(), np.zeros(count, dtype=np.int64), [])
@@ -98,11 +74,19 @@ def calls_of(
         return calls
     size = np.maximum.reduceat(np.maximum(*sizes.sides(wiring.member)), wiring.first[:-1])
     calls.bytes[:] = _bucketed(program, wiring, size, buckets)
-    for chosen, kind, group, root in _alike(program, wiring):
-        members = np.array(program.groups.entries[group].members, dtype=np.int64)
-        place = int(np.flatnonzero(members == root)[0]) if root >= 0 else 0
-        _price(calls, chosen, machine, kind, members, place, algorithms.get(kind), contention)
+    for kind, place, groups in _alike(program, wiring):
+        for batch in _apart(groups):
+            table = np.stack([members for _, members in batch])
+            listed = options(machine, kind, table, place, algorithms.get(kind))
+            for (chosen, members), found in zip(batch, listed, strict=True):
+                known = None if kind in algorithms else measured(machine, kind, len(members))
+                _price(calls, chosen, found, known, contention)
     return calls
+
+
+def measured(machine: Machine, kind: Kind, size: int) -> Collective | None:
+    """The times that the machine's file gives for a collective on so many ranks."""
+    return machine.collective(kind.name.lower(), size)
 
 
 def _bucketed(program: Program, wiring: Wiring, size: Array, buckets: Sequence[Bucket]) -> Array:
@@ -120,111 +104,57 @@ def _bucketed(program: Program, wiring: Wiring, size: Array, buckets: Sequence[B
     return size
 
 
-def _alike(program: Program, wiring: Wiring) -> Iterator[tuple[Array, Kind, int, int]]:
-    """Calls of one kind, group and root, which are patterns but for their bytes."""
+_Group: TypeAlias = "tuple[Array, Array]"
+"""Calls of one group, and its members."""
+
+
+def _alike(program: Program, wiring: Wiring) -> Iterator[tuple[Kind, int, list[_Group]]]:
+    """Calls by kind, root's place and number of members: for each group the calls and members."""
     row = wiring.member[wiring.first[:-1]]
     columns = np.stack([program.kind[row], program.group[row], program.peer[row]], axis=1)
     table, number = np.unique(columns, axis=0, return_inverse=True)
     order = np.argsort(number.ravel(), kind="stable")
-    bounds = np.searchsorted(number.ravel()[order], np.arange(len(table) + 1))
+    bounds = np.searchsorted(number.ravel()[order], np.arange(len(table) + 1)).tolist()
+    found: dict[tuple[int, int, int], list[_Group]] = {}
     for i, (kind, group, root) in enumerate(table.tolist()):
-        yield order[bounds[i] : bounds[i + 1]], Kind(kind), group, root
+        members = np.array(program.groups.entries[group].members, dtype=np.int64)
+        place = int(np.flatnonzero(members == root)[0]) if root >= 0 else 0
+        chosen = order[bounds[i] : bounds[i + 1]]
+        found.setdefault((kind, place, len(members)), []).append((chosen, members))
+    for (kind, place, _), groups in found.items():
+        yield Kind(kind), place, groups
+
+
+def _apart(groups: list[_Group]) -> Iterator[list[_Group]]:
+    """All groups at once if they have no rank in common, else each alone."""
+    everyone = np.concatenate([members for _, members in groups])
+    if len(np.unique(everyone)) == len(everyone):
+        yield groups
+    else:
+        yield from ([group] for group in groups)
 
 
 def _price(
-    calls: Calls,
-    chosen: Array,
-    machine: Machine,
-    kind: Kind,
-    members: Array,
-    root: int,
-    wanted: str | None,
-    contention: bool,
+    calls: Calls, chosen: Array, found: list[Pattern], known: Collective | None, contention: bool
 ) -> None:
     """Time and pattern of some calls: what was measured, else the fastest algorithm."""
     size = calls.bytes[chosen]
-    known = None if wanted else machine.collective(kind.name.lower(), len(members))
-    options = [_measured()] if known else list(_options(machine, kind, members, root, wanted))
+    joined, size = size < 0, np.maximum(size, 0)  # the first of its bucket takes the time of all
     if known:
-        times = [_look_up(known, size)]
+        found, alone = [unshared(MEASURED)], np.array([_look_up(known, size)])
+        times = alone
     else:
-        times = [o.shared(size) if contention else o.seconds(size) for o in options]
+        alone = np.array([one.seconds(size) for one in found])
+        times = np.array([one.shared(size) for one in found]) if contention else alone
     best = np.argmin(times, axis=0)
-    number = len(calls.patterns) + best
-    calls.patterns.extend(options)
-    calls.pattern[chosen] = number
-    alone = [_look_up(known, size)] if known else [o.seconds(size) for o in options]
-    alpha = np.array([o.alpha for o in options])[best]
-    joined = size < 0  # the first of its bucket takes the time of all
-    calls.seconds[chosen] = np.where(joined, 0, np.take_along_axis(np.array(alone), best[None], 0))
-    calls.alpha[chosen] = np.where(joined, 0, alpha)
-    calls.bytes[chosen] = np.maximum(size, 0)
-
-
-def _measured() -> Pattern:
-    none = np.zeros(0)
-    return Pattern(MEASURED, 0.0, 0.0, 0.0, np.zeros(0, dtype=np.int64), none, none)
+    calls.pattern[chosen] = len(calls.patterns) + best
+    calls.patterns.extend(found)
+    seconds = np.take_along_axis(alone, best[None], 0)[0]
+    calls.seconds[chosen] = np.where(joined, 0.0, seconds)
+    calls.alpha[chosen] = np.where(joined, 0.0, np.array([one.alpha for one in found])[best])
+    calls.bytes[chosen] = size
 
 
 def _look_up(known: Collective, size: Array) -> Array:
-    values, number = np.unique(np.maximum(size, 0), return_inverse=True)
+    values, number = np.unique(size, return_inverse=True)
     return np.array([known.seconds(v) for v in values.tolist()])[number.ravel()]
-
-
-def _options(
-    machine: Machine, kind: Kind, members: Array, root: int, wanted: str | None
-) -> Iterator[Pattern]:
-    """The algorithms of a kind, or the one that is wanted, on the links of these members."""
-    if len(members) == 1:
-        yield _pattern(machine, "alone", [])
-        return
-    table = members[None]
-    for name, algorithm in ALGORITHMS[kind].items():
-        if wanted in (None, name):
-            yield _pattern(machine, name, algorithm(table, root))
-    if kind is Kind.ALL_REDUCE and wanted in (None, HIERARCHICAL):
-        nodes = nodes_of(machine, members)
-        if nodes is not None:
-            for between in ALGORITHMS[kind].values():
-                yield _pattern(machine, HIERARCHICAL, hierarchical(nodes, between))
-        elif wanted:
-            raise UsageError(
-                f"algorithm all_reduce={HIERARCHICAL}: on {machine.name} the {len(members)} ranks "
-                "of a group are not spread evenly over several nodes of several ranks"
-            )
-
-
-def nodes_of(machine: Machine, members: Array) -> Array | None:
-    """Members by node (nodes, members of each), at the innermost level that parts them evenly."""
-    inside = 1
-    for level in machine.levels[:-1]:
-        inside *= level.count
-        node = members // inside
-        values, counts = np.unique(node, return_counts=True)
-        if len(values) > 1 and counts[0] > 1 and (counts == counts[0]).all():
-            return members[np.argsort(node, kind="stable")].reshape(len(values), -1)
-    return None
-
-
-def _pattern(machine: Machine, name: str, steps: list[Step]) -> Pattern:
-    """Sum the steps up, and what they send through each resource."""
-    alpha = beta = root = overhead = 0.0
-    resources, loads = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-    for step in steps:
-        pairs = Pairs.of(machine, step.src, step.dst)
-        latency, pace = float(pairs.latency.max()), float(pairs.pace.max())
-        overhead = max(overhead, float(pairs.overhead.max()))
-        alpha, beta = alpha + step.rounds * latency, beta + step.serial * pace
-        root += 2 * float(np.sqrt(max(step.stages, 0) * latency * pace))
-        if step.each:
-            gap, taken = (
-                max(float(np.bincount(end, values).max()) for end in (step.src, step.dst))
-                for values in (pairs.gap * step.weight, pairs.pace * step.part)
-            )
-            alpha, beta = alpha + gap, beta + taken
-        resources.append(pairs.resource)
-        loads.append(np.full(len(pairs.resource), step.part))
-    used, number = np.unique(np.concatenate(resources), return_inverse=True)
-    load = np.bincount(number.ravel(), np.concatenate(loads), len(used))
-    share = load / machine.capacities[used] if len(used) else load
-    return Pattern(name, alpha + 2 * overhead, beta, root, used, share, load)

@@ -94,5 +94,4 @@ def state_of(wiring: Wiring, costs: Costs, sharing: Sharing) -> State:
 
 
 def _lists(columns: Any) -> Any:
-    kind: Any = type(columns)
-    return kind(*(c.tolist() if isinstance(c, np.ndarray) else c for c in columns))
+    return columns._make(c.tolist() if isinstance(c, np.ndarray) else c for c in columns)

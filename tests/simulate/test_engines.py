@@ -34,8 +34,8 @@ def assert_same(one: Simulation, other: Simulation) -> None:
     for name in ("point", "binder", "begin", "end"):
         found, wanted = getattr(other.clock, name), getattr(one.clock, name)
         assert np.array_equal(found, wanted, equal_nan=True), name
-    moved = [s.clock.moved[np.argsort(s.wiring.send)] for s in (one, other)]
-    assert np.array_equal(*moved), "messages may be numbered otherwise"
+    wanted, found = (s.clock.moved[np.argsort(s.wiring.send)] for s in (one, other))
+    assert np.array_equal(found, wanted), "messages may be numbered otherwise"
     assert one.critical.tolist() == other.critical.tolist()
 
 

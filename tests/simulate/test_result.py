@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from commlang.errors import UsageError
@@ -9,6 +11,10 @@ from commlang.program import build
 from commlang.simulate import Straggler, simulate
 from commlang.verify import find_pattern
 from tests.simulate.cases import nodes, switch, times
+
+if TYPE_CHECKING:
+    from commlang.simulate import Simulation
+    from commlang.topology import Machine
 
 CHAIN = """\
 pattern main(x: float32[4]):
@@ -20,16 +26,17 @@ pattern main(x: float32[4]):
 """
 
 
-def lines(path: list[int], found: object) -> list[int]:
-    program = found.program  # pyright: ignore[reportAttributeAccessIssue]
-    return [int(program.where(row).split(":")[1]) for row in path]
+def lines(found: Simulation) -> list[int]:
+    """The lines of the critical path."""
+    where = [found.program.where(row) for row in found.critical.tolist()]
+    return [int(place.split(":")[1]) for place in where]
 
 
 def test_the_critical_path_of_a_chain_goes_through_every_rank() -> None:
     found = times(CHAIN, 3)
     message = 1500 + 2500 + 15 * 6 + 1500
     assert found.makespan == 3 * 100000 + 2 * message
-    assert lines(found.critical.tolist(), found) == [4, 3, 4, 3, 4]
+    assert lines(found) == [4, 3, 4, 3, 4]
     assert found.path.seconds.tolist() == [100000, message, 100000, message, 100000]
     assert found.program.rank[found.critical].tolist() == [0, 1, 1, 2, 2]
     assert found.program.rank[found.path.origin].tolist() == [0, 0, 1, 1, 2]
@@ -58,9 +65,9 @@ pattern main(x: float32[4]):
         (switch(4, per_byte=1e6), "Bandwidth of wire: data on the way are 100 %"),
     ],
 )
-def test_the_bottleneck_follows_the_machine(machine: object, start: str) -> None:
+def test_the_bottleneck_follows_the_machine(machine: Machine, start: str) -> None:
     text = "pattern main(x: float32[4]):\n    all_reduce(x)\n"
-    assert times(text, 4, machine).bottleneck.startswith(start)  # pyright: ignore[reportArgumentType]
+    assert times(text, 4, machine).bottleneck.startswith(start)
 
 
 def test_the_bubble_of_1f1b_is_that_of_the_textbook() -> None:
