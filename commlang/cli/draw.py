@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path, PurePath
+from typing import Any
 
 import click
 
 from commlang.cli.guard import say
 from commlang.cli.lint import size
-from commlang.cli.prepare import parameter_settings
 from commlang.errors import UsageError
-
-if TYPE_CHECKING:
-    from commlang.draw import Subject
-    from commlang.program import Program
 
 ENDINGS = {
     ".svg": "svg",
@@ -62,6 +58,13 @@ ENDINGS = {
     show_default=True,
     help="Events as written, or in the order in which `run` starts and joins them.",
 )
+@click.option("--topology", metavar="MACHINE", help="Draw by the times of a simulation there.")
+@click.option(
+    "--from",
+    "trace",
+    metavar="TRACE",
+    help="Draw what `run --trace` has measured, below what was planned.",
+)
 @click.option(
     "--max-events",
     type=size,
@@ -79,18 +82,26 @@ def command(file: str, **given: Any) -> int:
       commlang draw ring_all_reduce
       commlang draw one_f_one_b -o pipeline.html
       commlang draw step.cl --world 1024 -o step.svg
+      commlang draw ddp_step --topology dgx-h100 -o step.html
+      commlang run ddp_step --trace run.json && commlang draw ddp_step --from run.json -o run.html
+
+    Pages and SVGs need nothing else: no network, no scripts of others. Of many ranks some of each
+    kind are shown, of many events blocks; the picture says what it leaves out. A pattern that the
+    check refuses is drawn too, a deadlock as the ring of its waits; then the exit code is 1.
     """
-    from commlang.draw import draw
+    from commlang.cli.drawing import subject_of
+    from commlang.draw import draw, refuse_other
 
     form = _format(given)
-    subject, code = _subject(file, given)
+    refuse_other(given["view"], form)
+    subject, right = subject_of(file, given)
     picture = draw(subject, given["view"], form)
     if given["output"] is None:
         click.echo(picture, nl=False)
     else:
         _write(given["output"], picture)
         say(f"wrote {given['output']}")
-    return code
+    return 0 if right else 1
 
 
 def _format(given: dict[str, Any]) -> str:
@@ -100,8 +111,8 @@ def _format(given: dict[str, Any]) -> str:
     if given["output"] is None:
         from commlang.draw import formats_of
 
-        tty = click.get_text_stream("stdout").isatty()
-        return "text" if tty and "text" in formats_of(given["view"]) else "svg"
+        have = formats_of(given["view"])
+        return "text" if sys.stdout.isatty() and "text" in have else "svg"
     ending = PurePath(given["output"]).suffix.lower()
     if ending not in ENDINGS:
         known = ", ".join(ENDINGS)
@@ -109,30 +120,7 @@ def _format(given: dict[str, Any]) -> str:
     return ENDINGS[ending]
 
 
-def _subject(file: str, given: dict[str, Any]) -> tuple[Subject, int]:
-    from commlang.draw import Subject
-
-    program = _program(file, given)
-    return Subject(program), 0
-
-
-def _program(file: str, given: dict[str, Any]) -> Program:
-    from commlang.program import build
-    from commlang.verify import default_world, find_pattern, preset_values
-
-    definition = find_pattern(file)
-    values, world = parameter_settings(definition, given["settings"]), given["world"]
-    if given["preset"]:
-        world, found = preset_values(definition, given["preset"], world)
-        values = {**found, **values}
-    if world is None:
-        world = default_world(definition, values)
-    return build(definition, world, values, max_events=given["max_events"])
-
-
 def _write(path: str, picture: str) -> None:
-    from pathlib import Path
-
     try:
         Path(path).write_text(picture, encoding="utf-8")
     except OSError as error:

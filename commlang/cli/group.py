@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": ("commlang.cli.compare", "Compare patterns: bytes, memory, time, proofs."),
     "export": ("commlang.cli.export", "Write a pattern as a Python script that needs torch only."),
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
+    "calibrate": ("commlang.cli.calibrate", "Measure what communication costs here."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "topology": ("commlang.cli.topology", "Show a machine description, or list the shipped ones."),

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.cli.prepare import launch_options, prepared
 from commlang.cli.start import started
 from commlang.errors import CommlangError, UsageError
 
 if TYPE_CHECKING:
+    from commlang.execute.environment import RankInfo
     from commlang.execute.options import LaunchOptions
     from commlang.execute.rank import RankContext
+    from commlang.execute.session import Outcome
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
 
@@ -66,6 +69,7 @@ _SAID_BY_THEN_S = 2.0
     show_default=True,
     help="Runs between the checked one and the timed ones.",
 )
+@click.option("--trace", metavar="FILE", help="Write the timed runs as a trace for Perfetto.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report (or plan) as JSON.")
 @click.option("--dry-run", is_flag=True, help="Check, print the plan, and start nothing.")
@@ -123,6 +127,8 @@ def command(file: str, **given: Any) -> int:
         raise UsageError("ranks cannot share standard input; put the pattern into a file")
     options = None if info else launch_options(given)
     try:
+        if given["trace"] is not None:
+            _check_trace(info, options, given)
         plan, settings = prepared(file, info, options, given)
     except CommlangError:
         if info and info.local_rank:
@@ -155,11 +161,45 @@ def rank_main(
     outcome = run_session(context, plan, settings)
     if context.info.rank != 0:
         return outcome.ok, ""
+    written = settings.trace is None or _write_trace(plan, outcome, settings)
     from commlang.report.run import make_report
     from commlang.report.text import render
 
     report = make_report(plan, outcome, settings)
-    return outcome.ok, report.model_dump_json(indent=2) if as_json else render(report)
+    text = report.model_dump_json(indent=2) if as_json else render(report)
+    return outcome.ok and written, text
+
+
+def _check_trace(
+    info: RankInfo | None, options: LaunchOptions | None, given: dict[str, Any]
+) -> None:
+    """Refuse a trace that could not be written, where rank 0 will be."""
+    if given["dry_run"] or not given["iters"]:
+        why = "with --dry-run nothing runs" if given["dry_run"] else "--iters 0 times no run"
+        raise UsageError(f"--trace {given['trace']}: {why}, so there is nothing to trace")
+    elsewhere = bool(info and info.rank and info.spans_nodes) or bool(options and options.node_rank)
+    if not elsewhere:
+        from commlang.trace.write import check_path
+
+        check_path(given["trace"])
+
+
+def _write_trace(plan: Plan, outcome: Outcome, settings: Settings) -> bool:
+    """Write the trace; a disk that is full by now takes nothing from the report."""
+    from commlang.execute.align import METHOD
+    from commlang.trace import RankTrace, write_trace
+
+    assert settings.trace is not None
+    ranks = [RankTrace(r.rank, r.host, r.times.marks, r.clock) for r in outcome.ranks if r.clock]
+    facts = {"torch": outcome.torch, "backend": outcome.backend, "device": outcome.device}
+    try:
+        write_trace(
+            settings.trace, plan, ranks, {**facts, "clock_method": METHOD}, settings.iterations
+        )
+    except OSError as error:
+        say(f"error: cannot write {settings.trace}: {error.strerror or error}")
+        return False
+    return True
 
 
 def _launch(

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from commlang.draw.subject import Subject
-from commlang.draw.views import FORMATS, VIEWS, draw, formats_of
+from commlang.draw.views import FORMATS, VIEWS, draw, formats_of, refuse_other
 
-__all__ = ["FORMATS", "VIEWS", "Subject", "draw", "formats_of"]
+__all__ = ["FORMATS", "VIEWS", "Subject", "draw", "formats_of", "refuse_other"]

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from commlang.draw.scale import even
 from commlang.draw.words import STEPS, time_text
-from commlang.records import entity
 
 if TYPE_CHECKING:
     from commlang.draw.bars import Bar, Lane
-    from commlang.draw.fold import Gap
     from commlang.draw.links import Spot
     from commlang.draw.scene import Scene
 
 TRACK = 22
 """Height of a track, of which a bar leaves 2 free above and below."""
 PADDING, GAP = 5, 22
-STEP, NARROWEST, WIDEST = 76, 560, 1900
+STEP, NARROWEST, WIDE, WIDEST = 76, 560, 1900, 3400
+LEAST_STEP = 34
 AXIS = 26
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Axis:
     """The places of a scene's parts, in pixels.
 
     `lane_at` are the upper edges of lanes, `gap_at` those of gaps; all end at `bottom`.
     """
 
+    scene: Scene
     left: float
     top: float
     width: float
-    first: float
-    last: float
+    cell: float
     lane_at: list[float]
     gap_at: list[float]
     bottom: float
@@ -40,7 +41,7 @@ class Axis:
 
     def x(self, time: float) -> float:
         """Where a time is."""
-        return self.left + (time - self.first) / (self.last - self.first) * self.width
+        return self.left + self.scene.scale.cell(time) * self.cell
 
     def y(self, lane: Lane, track: int = 0) -> float:
         """The upper edge of a track."""
@@ -53,13 +54,11 @@ class Axis:
 
 def lay_out(scene: Scene, left: float, top: float) -> Axis:
     """Give everything its place; `left` is the room for names of lanes."""
-    last = max((bar.end for bar in scene.bars), default=scene.last)
-    last = max(last, scene.last)
-    if last <= scene.first:
-        last = scene.first + 1
-    steps = last - scene.first if scene.unit == STEPS else WIDEST / STEP
-    width = min(max(steps * STEP, NARROWEST), WIDEST)
-    axis = Axis(left, top, float(width), scene.first, last, [], [], top, {})
+    last = max([scene.last, *(bar.end for bar in scene.bars)])
+    cells = max(scene.scale.cell(last), 1.0)
+    widest = max(WIDE, min(cells * LEAST_STEP, WIDEST)) if scene.unit == STEPS else WIDE
+    width = float(min(max(cells * STEP, NARROWEST), widest))
+    axis = Axis(scene, left, top, width, width / cells, [], [], top, {})
     gaps = list(enumerate(scene.fold.gaps))
     y = top
     for lane in scene.lanes:
@@ -93,26 +92,25 @@ def spot_at(scene: Scene, axis: Axis, spot: Spot, near: float) -> tuple[float, f
     return axis.x(spot.time), place_of_rank(scene, axis, spot.rank, near)
 
 
-def gap_of(scene: Scene, number: int) -> Gap:
-    """A gap by its number."""
-    return scene.fold.gaps[number]
-
-
 def ticks(scene: Scene, axis: Axis) -> list[tuple[float, str]]:
-    """Times that are written on the axis, at most one each 90 pixels."""
-    span = (scene.stops or scene.last) - axis.first
+    """Times that are written on the axis, far enough from one another."""
+    scale = scene.scale
+    if scene.unit == STEPS:
+        end = scene.last if scene.stops is None else scene.stops
+        cells = [float(cell) for cell in range(int(scale.cell(end)) + 1)]
+        times = [scale.time(cell) for cell in even(cells, int(axis.cell * len(cells) / 60))]
+        return [(time, f"{time:.0f}") for time in times]
+    span = scene.last - scene.first
     if span <= 0:
         return []
-    most = max(axis.width * span / (axis.last - axis.first) / 90, 1)
-    rough = span / most
+    size = _spacing(span, axis.width)
+    first = math.ceil(scene.first / size - 1e-9)
+    times = [size * n for n in range(first, math.floor(scene.last / size + 1e-9) + 1)]
+    return [(time, time_text(time, scene.unit)) for time in times]
+
+
+def _spacing(span: float, width: float) -> float:
+    """1, 2 or 5 times a power of ten, so that marks stand 90 pixels apart or more."""
+    rough = span / max(width / 90, 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    size = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
-    if scene.unit == STEPS:
-        size = max(round(size), 1)
-    count = int(span / size + 1e-9)
-    times = [axis.first + size * n for n in range(count + 1)]
-    return [(time, _tick(time, scene.unit)) for time in times]
-
-
-def _tick(time: float, unit: str) -> str:
-    return f"{time:.0f}" if unit == STEPS else time_text(time, unit)
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)

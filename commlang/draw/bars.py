@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.records import entity, record
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     from commlang.program import Program
     from commlang.program.columns import Array
 
-TRACKS = 4
+TRACKS = 6
 """Most bars that stand side by side in a lane; what more runs at once is one block."""
 AHEAD = 2
 """Events behind a deadlock that are shown in a lane beside those that others wait for."""
+
+
+MOST_KEPT = 100_000
+"""How far behind a deadlock events may stand that are shown since others wait for them."""
 
 
 class State(StrEnum):
@@ -30,7 +35,7 @@ class State(StrEnum):
     NEVER = "never starts"
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Lane:
     """What one rank does by one of the timings; `tracks` are its lines."""
 
@@ -39,7 +44,7 @@ class Lane:
     tracks: int
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Bar:
     """One event of a lane, or a block of several; `rows` are theirs.
 
@@ -70,7 +75,8 @@ class Times:
     """When each row starts, has met its counterparts and ends; NaN for never (or not known).
 
     What happens at all happens from `first` to `last`. With `hangs`, what has no end hangs;
-    without, it is not known and not drawn.
+    without, it is not known and not drawn. What starts from `head` on is shown in so many `windows`
+    of time.
     """
 
     start: Array
@@ -79,22 +85,23 @@ class Times:
     first: float
     last: float
     hangs: bool
+    head: float
+    windows: int
 
 
 def lane_bars(
-    program: Program, rows: range, lane: Lane, times: Times, room: int, kept: Iterable[int]
+    program: Program, rows: range, lane: Lane, times: Times, kept: Iterable[int]
 ) -> list[Bar]:
-    """The bars of a rank's rows, at most some more than `room`; `kept` rows get bars of their own.
+    """The bars of a rank's rows; of those that never start `kept` ones get bars of their own.
 
     Bars are in the order of their start, each on a track on which it is alone.
     """
     start = times.start[rows.start : rows.stop]
     started = np.flatnonzero(~np.isnan(start))
     order = started[np.argsort(start[started], kind="stable")] + rows.start
-    if len(order) > room:
-        groups = _windows(order, times, room)
-    else:
-        groups = np.split(order, np.arange(1, len(order))) if len(order) else []
+    folds = times.head < times.last
+    head = int(np.searchsorted(times.start[order], times.head)) if folds else len(order)
+    groups = [*_singles(order[:head], times), *_windows(order[head:], times)]
     bars = [_bar(lane, group, times) for group in groups]
     for bar, following in pairwise(bars):
         if bar.is_block:
@@ -106,13 +113,23 @@ def lane_bars(
     return bars
 
 
-def _windows(order: Array, times: Times, room: int) -> list[Array]:
-    """Rows by windows of time that all lanes share; those that hang stay apart."""
-    span = max(times.last - times.first, 1e-300)
-    place = ((times.start[order] - times.first) / span * room).astype(np.int64)
-    fresh = np.flatnonzero(np.diff(place)) + 1
+def _singles(order: Array, times: Times) -> list[Array]:
+    """Each row by itself, but of many that start at once only some."""
+    fresh = np.flatnonzero(np.diff(times.start[order])) + 1
     groups: list[Array] = []
     for group in np.split(order, fresh):
+        each = len(group) if len(group) <= TRACKS else TRACKS - 1
+        groups += np.split(group, range(1, each + (each < len(group))))
+    return [group for group in groups if len(group)]
+
+
+def _windows(order: Array, times: Times) -> list[Array]:
+    """Rows by windows of time that all lanes share; those that hang stay apart."""
+    span = max(times.last - times.head, 1e-300)
+    place = ((times.start[order] - times.head) / span * times.windows).astype(np.int64)
+    fresh = np.flatnonzero(np.diff(place)) + 1
+    groups: list[Array] = []
+    for group in np.split(order, fresh) if len(order) else []:
         stuck = np.isnan(times.end[group])
         if times.hangs and stuck.any() and len(group) > 1:
             groups += [group[~stuck]] if not stuck.all() else []
@@ -155,7 +172,7 @@ def _on_tracks(bars: list[Bar]) -> list[Bar]:
 
 def _never(lane: Lane, rows: Array, times: Times, kept: set[int]) -> list[Bar]:
     """What a rank never gets to, behind the moment from which nothing moves."""
-    chosen = [row for at, row in enumerate(rows.tolist()) if at < AHEAD or row in kept]
+    chosen = sorted({*rows[:AHEAD].tolist(), *(kept & set(rows[:MOST_KEPT].tolist()))})
     bars = [
         Bar(lane, at := times.last + 1.5 + place, at + 1, at + 1, np.array([row]), State.NEVER)
         for place, row in enumerate(chosen)

@@ -78,36 +78,45 @@ def _gap(ranks: Array, kind: Array, lead: dict[int, int]) -> Gap:
     if other:
         like.append(f"{other:,} others")
     first, last, count = int(ranks[0]), int(ranks[-1]), len(ranks)
-    name = f"rank {first:,}" if count == 1 else f"{count:,} ranks, {first:,} to {last:,}"
+    name = f"rank {first}" if count == 1 else f"{count:,} ranks, {first} to {last}"
     return Gap(first, last, count, f"{name}: {', '.join(like)}")
 
 
 def _kinds(program: Program, among: Array) -> tuple[Array, str]:
     """A number for the kind of each rank, by as much of its lane as leaves few kinds."""
     at = np.searchsorted(program.ranks, among)
-    found = _signature(program, peers=True)[at]
-    if len(np.unique(found)) <= MOST_KINDS:
-        return _numbered(found), "the same statements with the same relative peers"
-    return _numbered(_signature(program, peers=False)[at]), "the same statements"
+    found, told = np.zeros(len(among), dtype=np.uint64), ""
+    for place in (program.key, program.site):
+        for peer, words in (*_peers(program), (np.zeros_like(program.peer), "")):
+            found, told = _signature(program, place, peer)[at], f"the same statements{words}"
+            if len(np.unique(found)) <= MOST_KINDS:
+                return _numbered(found), told
+    return _numbered(found), told
+
+
+def _peers(program: Program) -> tuple[tuple[Array, str], ...]:
+    """Peers of messages as they are seen from each rank; of roots, whether it is the rank."""
+    away = (program.peer - program.rank) % program.world
+    root = (program.peer == program.rank).astype(np.int32)
+    return (
+        (np.where(program.is_message, away, root), " with the same relative peers"),
+        (np.where(program.is_message, program.peer, root), " with the same peers"),
+    )
 
 
 def _numbered(values: Array) -> Array:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-def _signature(program: Program, *, peers: bool) -> Array:
-    """A hash of each evaluated rank's events, equal for ranks that do the same in order.
+def _signature(program: Program, place: Array, peer: Array) -> Array:
+    """A hash of each evaluated rank's events, equal for ranks that do the same.
 
-    Peers count from the rank itself, of a root only whether it is this rank, of groups the size.
+    `place` says which event it is, `peer` whom it meets; of groups the size counts.
     """
-    row = _mixed(program.key.astype(np.uint64), program.site)
-    if peers:
-        away = (program.peer - program.rank) % program.world
-        rooted = np.where(program.is_message, away, (program.peer == program.rank).astype(np.int32))
-        row = _mixed(row, rooted)
     group = np.maximum(program.group, 0)
     size = np.asarray(program.groups.size(group)) if len(group) else group
-    upto = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(row, size), dtype=np.uint64)])
+    row = _mixed(_mixed(place.astype(np.uint64), peer), size)
+    upto = np.concatenate([np.zeros(1, np.uint64), np.cumsum(row, dtype=np.uint64)])
     lane = upto[program.rank_start[1:]] - upto[program.rank_start[:-1]]
     return _mixed(lane, np.diff(program.rank_start))
 

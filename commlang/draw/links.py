@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commlang.draw.bars import State
 from commlang.draw.words import bytes_of, bytes_text, place_of, tip_of
-from commlang.records import entity, record
+from commlang.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
     from commlang.program.matching import Collectives, Messages
 
-MOST_ARROWS = 1500
+MOST_ARROWS = 1000
 """Most messages of a picture, those between the same two blocks counted once."""
+
+LEAVES, ARRIVES = 0.78, 0.92
+"""Where on the time of a message its arrow stands: to the right of the names in bars."""
 
 
 @record
@@ -43,11 +47,11 @@ class Arrow:
     tip: str
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Band:
     """One collective on those of its members that are shown, from when all are there.
 
-    `slot` of `slots` is its place among those that happen at the same time.
+    `slot` is its place among those that end at the same time; it `flies` if it is asynchronous.
     """
 
     bars: list[Bar]
@@ -55,7 +59,7 @@ class Band:
     end: float
     tip: str
     slot: int = 0
-    slots: int = 1
+    flies: bool = False
 
 
 class Owners:
@@ -110,16 +114,29 @@ def _arrow(owners: Owners, times: Times, send: int, recv: int, count: int) -> Ar
     else:
         size = bytes_text(bytes_of(program, send))
         tip = f"{ends} · {size} · {program.text(send)} · {place_of(program, send)}"
-    return Arrow(_spot(owners, send, times, 0.3), _spot(owners, recv, times, 0.7), count, tip)
+    met, left, there = float(times.met[send]), float(times.end[send]), float(times.end[recv])
+    both = max(min(left, there), met)  # what is asynchronous may have ended long before its wait
+    there = both if program.site_of(recv).asynchronous else max(there, met)
+    source = _spot(owners, send, met + (both - met) * LEAVES, times.head)
+    target = _spot(owners, recv, met + (there - met) * ARRIVES, times.head)
+    return Arrow(_beside(source, target), _beside(target, source), count, tip)
 
 
-def _spot(owners: Owners, row: int, times: Times, part: float) -> Spot:
-    """A place on a row's bar, so far into its work; the same moment where there is no bar."""
+def _beside(spot: Spot, other: Spot) -> Spot:
+    """A spot without a bar, moved to the time of a block at the other end."""
+    if spot.bar is None and other.bar is not None and other.bar.is_block:
+        return Spot(None, spot.rank, other.time)
+    return spot
+
+
+def _spot(owners: Owners, row: int, time: float, head: float) -> Spot:
+    """A place on a row's bar; in the middle of a window, whose messages share an arrow."""
     bar = owners.bar(row)
-    low, high = float(times.met[row]), float(times.end[row])
-    if bar is not None:
-        low, high = bar.met, bar.end
-    return Spot(bar, int(owners.program.rank[row]), low + (high - low) * part)
+    if bar is not None and bar.is_block and bar.start >= head:
+        time = (bar.start + bar.end) / 2
+    elif bar is not None:
+        time = min(max(time, bar.start), bar.end)
+    return Spot(bar, int(owners.program.rank[row]), time)
 
 
 def bands(calls: Collectives, owners: Owners, times: Times) -> list[Band]:
@@ -128,17 +145,17 @@ def bands(calls: Collectives, owners: Owners, times: Times) -> list[Band]:
     shown = np.flatnonzero((owners.of[calls.row] >= 0) & single[owners.of[calls.row]])
     instance = np.searchsorted(calls.start, shown, side="right") - 1
     found: list[Band] = []
+    ending: dict[float, int] = {}
     for group in np.split(shown, np.flatnonzero(np.diff(instance)) + 1):
-        bars = [owners.bars[number] for number in owners.of[calls.row[group]].tolist()]
+        numbers: list[int] = owners.of[calls.row[group]].tolist()
+        bars = [owners.bars[number] for number in numbers]
         if len(bars) > 1:
-            low, high = max(b.met for b in bars), max(b.end for b in bars)
-            found.append(Band(bars, low, high, tip_of(owners.program, bars[0].row)))
-    together: dict[tuple[float, float], list[Band]] = {}
-    for band in found:
-        together.setdefault((band.start, band.end), []).append(band)
-    for same in together.values():
-        for slot, band in enumerate(same):
-            band.slot, band.slots = slot, len(same)
+            low, high = max(b.met for b in bars), min(b.end for b in bars)
+            high = high if high > low else max(b.end for b in bars)
+            row, slot = bars[0].row, ending.get(high, 0)
+            flies = owners.program.site_of(row).asynchronous
+            found.append(Band(bars, low, high, tip_of(owners.program, row), slot, flies))
+            ending[high] = slot + 1
     return found
 
 

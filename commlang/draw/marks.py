@@ -10,7 +10,7 @@ from commlang.draw.axis import TRACK, spot_at
 from commlang.draw.bars import State
 from commlang.draw.styles import family
 from commlang.draw.svg import element, label, mark, number, text
-from commlang.draw.words import kinds_text, name_of, time_text, tip_of
+from commlang.draw.words import kinds_text, name_of, short_name, time_text, tip_of
 
 if TYPE_CHECKING:
     from commlang.draw.axis import Axis
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 HEIGHT = 18
 """Of a bar."""
+FEW_ARROWS = 80
+"""Only among so many is there room to write on each for how many messages it stands."""
 
 
 def bar_mark(scene: Scene, axis: Axis, bar: Bar) -> str:
@@ -45,9 +47,10 @@ def bar_mark(scene: Scene, axis: Axis, bar: Bar) -> str:
     if bar.state is State.HANGS:
         parts.append(_rect("stuck", x, y, width))
     work = width - idle
-    room, at = (work, x + idle) if work >= idle else (width, x)
+    room, at = (work, x + idle) if work >= idle else (idle, x)
     on = "on" if work >= idle else "on wide"
-    parts.append(label(at + 4, y + 13, name, room - 8, class_=on))
+    short = short_name(program, bar.row)
+    parts.append(label(at + 4, y + 13, name, room - 6, short=short, class_=on))
     return mark(_tip(scene, bar), *parts)
 
 
@@ -106,14 +109,15 @@ def arrow_mark(scene: Scene, axis: Axis, arrow: Arrow) -> str:
     y1 += down if arrow.source.bar is not None else 0
     y2 -= down if arrow.target.bar is not None else 0
     parts = [element("path", class_="arrow", d=_line(x1, y1, x2, y2))]
-    if arrow.count > 1:
-        parts.append(text(x2 + 3, (y1 + y2) / 2, f"×{arrow.count:,}", class_="small dim"))
+    if arrow.count > 1 and len(scene.arrows) <= FEW_ARROWS:
+        x, y = (x1, y1) if arrow.source.bar is None else (x2, y2)
+        parts.append(text(x + 5, y + 4, f"×{arrow.count:,}", class_="small dim halo"))
     return mark(arrow.tip, *parts)
 
 
 def _ends(scene: Scene, axis: Axis, arrow: Arrow) -> tuple[float, float, float, float]:
-    source, target = arrow.source.bar, arrow.target.bar
-    near = axis.middle(source if source is not None else target) if source or target else axis.top
+    shown = arrow.source.bar or arrow.target.bar
+    near = axis.middle(shown) if shown is not None else axis.top
     x1, y1 = spot_at(scene, axis, arrow.source, near)
     x2, y2 = spot_at(scene, axis, arrow.target, near)
     return x1, y1, x2, y2
@@ -127,11 +131,13 @@ def band_mark(axis: Axis, band: Band) -> str:
     """A collective: a tint over its members, and a spine with a dot on each of them."""
     heights = sorted(axis.middle(bar) for bar in band.bars)
     x1, x2 = axis.x(band.start), axis.x(band.end)
-    at = x1 + (x2 - x1) * (band.slot + 1) / (band.slots + 1)
+    at = max(x2 - 7 - 6 * band.slot, (x1 + x2) / 2)
     low, high = heights[0] - TRACK / 2, heights[-1] + TRACK / 2
+    width = max(x2 - x1 - 1, 1.0)
+    tint = element("rect", class_="band", x=x1, y=low, width=width, height=high - low)
     return mark(
         f"{len(band.bars)} members shown · {band.tip}",
-        element("rect", class_="band", x=x1, y=low, width=max(x2 - x1 - 1, 1.0), height=high - low),
+        *([tint] if not band.flies else []),
         element("path", class_="spine", d=_line(at, low + 2, at, high - 2)),
         class_="call",
     )
@@ -142,10 +148,9 @@ def wait_mark(scene: Scene, axis: Axis, turn: int, arrow: Arrow) -> str:
     x1, y1, x2, y2 = _ends(scene, axis, arrow)
     bend = x1 + max(abs(y2 - y1) * 0.08, 14)
     path = f"M{number(x1)} {number(y1)}C{number(bend)} {number(y1)} {number(bend)} {number(y2)} "
-    middle = x1 * 0.125 + bend * 0.75 + x2 * 0.125, (y1 + y2) / 2
     return mark(
         f"{turn}: {arrow.tip}",
         element("path", class_="ring", d=f"{path}{number(x2)} {number(y2)}"),
-        element("circle", class_="dot", cx=middle[0], cy=middle[1], r=8),
-        text(middle[0], middle[1] + 4, str(turn), class_="no mid"),
+        element("circle", class_="dot", cx=x1, cy=y1, r=8),
+        text(x1, y1 + 4, str(turn), class_="no mid"),
     )

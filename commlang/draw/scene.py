@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.draw.bars import Lane, State, Times, lane_bars
+from commlang.draw.bars import Bar, Lane, State, Times, lane_bars
 from commlang.draw.fold import Fold, fold
 from commlang.draw.links import Owners, arrows, bands, ring_arrows
+from commlang.draw.scale import clock_scale, step_scale
 from commlang.draw.times import MOST_STEPS, PROGRAM_ORDER, meeting_times, program_order
 from commlang.draw.words import STEPS
 from commlang.program.matching import match_collectives, match_messages
-from commlang.records import entity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commlang.draw.bars import Bar
     from commlang.draw.links import Arrow, Band
+    from commlang.draw.scale import Scale
     from commlang.draw.subject import Subject
     from commlang.program import Program
     from commlang.program.columns import Array
@@ -32,7 +32,7 @@ MOST_RING = 8
 """Ranks of a deadlock that get a lane each."""
 
 
-@entity
+@dataclass(eq=False, slots=True)
 class Scene:
     """All there is to draw, in the order of lanes. `unit` is `STEPS` or `s`."""
 
@@ -42,10 +42,11 @@ class Scene:
     unit: str
     first: float
     last: float
+    scale: Scale
     stops: float | None = None
     """When nothing moves any more, in a program that hangs."""
     lanes: list[Lane] = field(default_factory=list[Lane])
-    bars: list[Bar] = field(default_factory=list["Bar"])
+    bars: list[Bar] = field(default_factory=list[Bar])
     arrows: list[Arrow] = field(default_factory=list["Arrow"])
     bands: list[Band] = field(default_factory=list["Band"])
     ring: list[Arrow] = field(default_factory=list["Arrow"])
@@ -67,15 +68,21 @@ def make_scene(subject: Subject, room: int = ROOM) -> Scene:
     stops = last if hangs and bool(np.isnan(finals).any()) else None
     involved = [int(program.rank[wait.waiting]) for wait in subject.ring]
     chosen = fold(program, subject.ranks, involved[:MOST_RING])
-    scene = Scene(program, chosen, tuple(t.origin for t in timings), _unit(timings), first, last)
-    scene.stops = stops
-    scene.notes += _folding(chosen, cut)
+    origins, unit = tuple(t.origin for t in timings), _unit(timings)
     lanes = max(len(chosen.shown) * len(timings), 1)
     room = max(LEAST_ROOM, min(MOST_ROOM, room // lanes))
-    for number, timing in enumerate(timings):
-        met = meeting_times(messages, calls, timing)
-        times = Times(timing.start, met, timing.end, first, last, hangs)
-        owners = Owners(program, chosen, _bars(scene, subject, times, number, room))
+    mets = [meeting_times(messages, calls, timing) for timing in timings]
+    if unit == STEPS:
+        scale = step_scale(program, chosen, timings[0], mets[0], room)
+    else:
+        most = max((len(program.rows_of(rank)) for rank in chosen.shown), default=0)
+        scale = clock_scale(first, last, most, room)
+    scene = Scene(program, chosen, origins, unit, first, last, scale, stops)
+    scene.notes += _folding(chosen, scale, unit, cut)
+    for number, (timing, met) in enumerate(zip(timings, mets, strict=True)):
+        span = first, last, hangs, scale.head, scale.windows
+        times = Times(timing.start, met, timing.end, *span)
+        owners = Owners(program, chosen, _bars(scene, subject, times, number))
         _link(scene, subject, messages, calls, owners, times)
     scene.lanes.sort(key=lambda lane: (lane.rank, lane.timing))
     return scene
@@ -90,13 +97,13 @@ def _unit(timings: Sequence[Timing]) -> str:
     return STEPS if all(t.origin == PROGRAM_ORDER for t in timings) else "s"
 
 
-def _bars(scene: Scene, subject: Subject, times: Times, timing: int, room: int) -> list[Bar]:
+def _bars(scene: Scene, subject: Subject, times: Times, timing: int) -> list[Bar]:
     """The bars of all lanes of one timing, which the scene gets too."""
     kept = {row for wait in subject.ring for row in (wait.waiting, wait.awaited)}
-    program, mine = scene.program, []
+    program, mine = scene.program, list[Bar]()
     for rank in scene.fold.shown:
         lane = Lane(rank, timing, 1)
-        bars = lane_bars(program, program.rows_of(rank), lane, times, room, kept)
+        bars = lane_bars(program, program.rows_of(rank), lane, times, kept)
         lane.tracks = max((bar.track for bar in bars), default=0) + 1
         scene.lanes.append(lane)
         mine += bars
@@ -125,11 +132,14 @@ def _link(
         scene.ring += ring_arrows(subject.ring, owners, times)
 
 
-def _folding(chosen: Fold, cut: int) -> list[str]:
+def _folding(chosen: Fold, scale: Scale, unit: str, cut: int) -> list[str]:
     notes: list[str] = []
     if chosen.told:
         hidden = sum(gap.count for gap in chosen.gaps)
         notes.append(f"{hidden:,} ranks are not shown; alike are those that run {chosen.told}.")
+    gaps = np.diff(scale.knots[scale.knots <= scale.head])
+    if unit == STEPS and bool((gaps > 1).any()):
+        notes.append("Steps in which no rank that is shown starts or ends anything are left out.")
     if cut:
         notes.append(f"{cut:,} events after step {MOST_STEPS:,} are not drawn.")
     return notes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from commlang.draw.bars import State
 from commlang.draw.svg import CHARACTER, element, text
 from commlang.operations import Kind
@@ -16,12 +18,15 @@ STYLE = """\
 .c{fill:var(--collective);stroke:var(--collective)}.k{fill:var(--compute);stroke:var(--compute)}
 .l{fill:var(--local);stroke:var(--local)}.w{fill:var(--wait);stroke:var(--wait)}
 .b{stroke-width:0}.idle{fill-opacity:.3}.fly{fill-opacity:.3;stroke-width:1}
-.block{fill:none;stroke:var(--ink);stroke-dasharray:3 2}.stuck{fill:none;stroke:var(--alarm);stroke-width:2}
+.block{fill:none;stroke:var(--ink);stroke-dasharray:3 2}
+.stuck{fill:none;stroke:var(--alarm);stroke-width:2}
 .ghost{fill:none;stroke:var(--dim);stroke-dasharray:2 3}.hatch{fill:url(#cl-hatch)}
 .on{fill:var(--on-light)}.m~.on{fill:var(--on)}.fly~.on,.idle~.on.wide,.ghost~.on{fill:var(--ink)}
 .arrow{stroke:var(--ink);stroke-width:1.1;fill:none;marker-end:url(#cl-head)}
+.scale{stroke:var(--ink);stroke-dasharray:1 3}
 .stop,.ring{stroke:var(--alarm);fill:none}.stop{stroke-dasharray:6 4}
 .ring{stroke-width:2;marker-end:url(#cl-alarm)}.dot{fill:var(--alarm)}.no{fill:var(--paper)}
+.other{fill:var(--paper);stroke:var(--rule)}.halo{stroke:var(--paper);stroke-width:4;paint-order:stroke}
 .band{fill:var(--collective);fill-opacity:var(--tint)}.spine{stroke:var(--collective);stroke-width:2}
 """
 DEFINITIONS = """\
@@ -71,7 +76,8 @@ def legend(scene: Scene, x: float, y: float) -> tuple[list[str], float]:
 
 def _entries(scene: Scene) -> list[tuple[list[str], str]]:
     program, bars = scene.program, scene.bars
-    present = {family(int(program.kind[bar.row])) for bar in bars if not bar.is_block}
+    rows = np.concatenate([bar.rows for bar in bars]) if bars else np.zeros(0, dtype=np.int64)
+    present = {family(kind) for kind in np.unique(program.kind[rows]).tolist()}
     found = [([_box(f"b {key}")], words) for key, words in NAMES.items() if key in present]
     ends = [bar for bar in bars if bar.state is State.ENDS]
     if any(bar.met > bar.start for bar in ends) or scene.ring:

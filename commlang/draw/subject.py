@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from commlang.records import entity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from commlang.checks.deadlock import Wait
     from commlang.program import Program
     from commlang.program.columns import Array
     from commlang.program.timing import Timing
+    from commlang.topology import Machine
+
+
+LONGEST = 40
+"""Characters of a parameter's value in a title."""
 
 
 @entity
@@ -25,16 +33,30 @@ class Subject:
 
     program: Program
     timings: tuple[Timing, ...] = ()
-    ranks: tuple[int, ...] | None = None
+    ranks: Sequence[int] | None = None
     ring: tuple[Wait, ...] = ()
-    machine: Any = None
+    machine: Machine | None = None
     critical: Array | None = None
 
     @property
     def title(self) -> str:
         """What the picture shows, in a line: the pattern, its parameters, its ranks."""
-        from commlang.verify.values import format_value
-
-        values = [f"{k} = {format_value(v)}" for k, v in self.program.parameters.items()]
+        values = [f"{name} = {_told(v)}" for name, v in self.program.parameters.items()]
         told = f" ({', '.join(values)})" if values else ""
-        return f"{self.program.name}{told} on {self.program.world:,} ranks"
+        return f"{_name(self.program)}{told} on {self.program.world:,} ranks"
+
+
+def _name(program: Program) -> str:
+    """The pattern's name; if that is only `main`, as many are, the file's too."""
+    path = PurePath(program.definition.module.source.path)
+    return f"main of {path.name}" if program.name == "main" != path.stem else program.name
+
+
+def _told(value: Any) -> str:
+    from commlang.expand.values import Op, Table
+    from commlang.verify.values import format_value
+
+    if isinstance(value, Table):
+        value = value.array[value.prefix].tolist() if value.prefix else value.array.tolist()
+    text = str(value.op) if isinstance(value, Op) and value.factor is None else format_value(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -63,12 +63,17 @@ def text(x: float, y: float, words: str, **attributes: object) -> str:
     return element("text", clean(words), x=float(x), y=float(y), **attributes)
 
 
-def label(x: float, y: float, words: str, width: float, **attributes: object) -> str:
-    """Text cut to a width in pixels; the page shows more of it as the reader zooms in."""
-    shown = fitted(words, width)
-    if not shown and not words:
-        return ""
-    return text(x, y, shown, data_t=words, data_w=float(width), **attributes)
+def label(
+    x: float, y: float, words: str, width: float, *, short: str = "", **attributes: object
+) -> str:
+    """Text that fits a width in pixels: the words, else the short ones, else the words cut.
+
+    The page shows what fits as the reader zooms in.
+    """
+    shown = next((w for w in (words, short) if w and len(w) * CHARACTER <= width), None)
+    shown = fitted(short or words, width) if shown is None else shown
+    known = {"data_t": words, "data_s": short or None, "data_w": float(width)}
+    return text(x, y, shown, **known, **attributes)
 
 
 def fitted(words: str, width: float) -> str:

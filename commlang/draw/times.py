@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from commlang.operations import Kind
 from commlang.program.constraints import rendezvous
 from commlang.program.cycles import reached_levels
 from commlang.program.points import find_points
@@ -39,7 +40,8 @@ def program_order(program: Program, messages: Messages, calls: Collectives) -> O
     """When events happen if each takes a step and starts as soon as its rank gets to it.
 
     A message ends a step after both its ends have started, a collective after all its members
-    have; what has no counterpart never ends. Deadlocked programs are as good as others.
+    have, what is asynchronous when its wait ends; what has no counterpart never ends. Deadlocked
+    programs are as good as others.
     """
     points = find_points(program, local=True)
     edges = rendezvous(program, messages, calls, points)
@@ -53,6 +55,9 @@ def program_order(program: Program, messages: Messages, calls: Collectives) -> O
     time = np.where(reached[: points.count], step[level[: points.count]], np.nan)
     end = np.where(points.end < 0, points.after, points.end)
     timing = Timing(time[points.start], time[end], PROGRAM_ORDER)
+    # Beside others in a `parallel:` what has ended does not wait for them, as its rank does.
+    ends = ~program.site_async[program.site] & (program.kind != Kind.WAIT)
+    timing.end[ends] = meeting_times(messages, calls, timing)[ends] + 1
     return Order(timing, int(np.isnan(timing.end).sum()) if cut else 0)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
 
 STEPS = "steps"
+LOCAL = {Kind.ACCUMULATE: "add"}
 
 
 def name_of(program: Program, row: int) -> str:
@@ -34,7 +35,19 @@ def name_of(program: Program, row: int) -> str:
         return " ".join([site.name, *given])
     if kind is Kind.WAIT:
         return "wait"
-    return " ".join([kind.name.lower(), *data[-1:]])
+    return " ".join([LOCAL.get(kind, kind.name.lower()), *data[-1:]])
+
+
+def short_name(program: Program, row: int) -> str:
+    """An event in as few characters as may be: `→1`, `ar`, `f3`."""
+    name = name_of(program, row)
+    kind = Kind(program.site_of(row).kind)
+    if kind.is_message:
+        return name.partition(" ")[2].replace(" ", "")
+    word, _, rest = name.partition(" ")
+    if kind.is_collective:
+        return "".join(part[0] for part in word.split("_") if part)
+    return word[0] + rest.replace(" ", ",") if kind is Kind.EXTERN else word
 
 
 def tip_of(program: Program, row: int) -> str:

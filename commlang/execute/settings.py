@@ -21,6 +21,8 @@ class Settings:
     warmup: int = 1
     seed: int = 0
     externs: tuple[tuple[str, str], ...] = ()
+    trace: str | None = None
+    """Where to write a trace."""
 
     @property
     def wants_mpi(self) -> bool:

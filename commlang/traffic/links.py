@@ -36,7 +36,7 @@ class MachineLike(Protocol):
     @property
     def links(self) -> Sequence[Any]: ...
     @property
-    def resources(self) -> Sequence[Any]: ...
+    def capacities(self) -> Any: ...
     def link_of(self, src: Array, dst: Array, /) -> Array: ...
     def routes(self, src: Array, dst: Array, /) -> RoutesLike: ...
 
@@ -61,12 +61,12 @@ def by_link(traffic: Traffic, machine: MachineLike) -> LinkTraffic:
 
 
 def by_resource(traffic: Traffic, machine: MachineLike) -> Array:
-    """Bytes through each channel of a machine: int64 (resources,); raises UsageError as above."""
+    """Bytes through each of a machine's `resources`: int64; raises UsageError as above."""
     _fit(traffic, machine)
     pairs = traffic.pairs()
     routes = machine.routes(pairs.src, pairs.dst)
     each = np.repeat(pairs.bytes, np.diff(routes.pointer))
-    return sums(np.asarray(routes.resource), each, len(machine.resources))
+    return sums(np.asarray(routes.resource), each, len(machine.capacities))
 
 
 def _fit(traffic: Traffic, machine: MachineLike) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
 
 
+COLUMNS = ("src", "dst", "bytes", "messages", "row")
+
+
 @record
 class Traffic:
     """Who sends how many bytes to whom, in how many messages, over a whole run.
@@ -101,12 +104,14 @@ def collected(
 
 
 def joined(world: int, parts: Sequence[Traffic], kind_of_row: Array) -> Traffic:
-    """All entries of some traffic, one for each `src`, `dst` and kind of row."""
-    src, dst, size, messages, row = (
-        np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
-        for name in ("src", "dst", "bytes", "messages", "row")
-    )
-    found = collected(world, src, dst, kind_of_row[row], size, messages, row)
-    order = np.lexsort((found.row, found.dst, found.src))
-    columns = (found.src, found.dst, found.bytes, found.messages, found.row)
-    return Traffic(world, *(column[order] for column in columns))
+    """All entries of some traffic, sorted, one for each `src`, `dst` and kind of row."""
+    some = [part for part in parts if len(part)] or list(parts[:1])
+    if len(some) == 1:
+        found = some[0]  # which has one entry for each already
+    else:
+        columns = {name: np.concatenate([getattr(p, name) for p in some]) for name in COLUMNS}
+        src, dst, size, messages, row = columns.values()
+        found = collected(world, src, dst, kind_of_row[row], size, messages, row)
+    keys = [(found.src, world), (found.dst, world), (found.row, len(kind_of_row))]
+    order = stable_order(combine(keys)) if len(found) else found.row
+    return Traffic(world, *(getattr(found, name)[order] for name in COLUMNS))

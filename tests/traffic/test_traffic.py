@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -107,9 +108,7 @@ class Box:
     name = "box"
     size = 4
     links = (SimpleNamespace(name="inside"), SimpleNamespace(name="between"))
-    resources = tuple(SimpleNamespace(name=f"port {d}") for d in range(4)) + tuple(
-        SimpleNamespace(name=f"uplink {n}") for n in range(2)
-    )
+    capacities = np.ones(6)
 
     def link_of(self, src: Array, dst: Array, /) -> Array:
         return np.where(src == dst, -1, np.where(src // 2 == dst // 2, 0, 1))
@@ -139,6 +138,13 @@ def test_a_world_larger_than_the_machine_is_refused() -> None:
         assert str(error.value) == (
             "5 ranks do not fit on box, which has 4 devices; take fewer ranks or a larger machine"
         )
+
+
+def test_the_documentation_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "views.md").read_text(encoding="utf-8")
+    code, told = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, re.M | re.S)[0]
+    exec(code, {})
+    assert capsys.readouterr().out == told
 
 
 def test_a_program_without_messages_has_no_traffic() -> None:
