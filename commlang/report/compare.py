@@ -83,6 +83,14 @@ def _uncosted(comparison: Comparison) -> list[str]:
     return ["", *wrapped(f"taken to need no time, since they have no `cost`: {told}")]
 
 
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    name, *cells = (
+        cell.rjust(width) if n else cell.ljust(width)
+        for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "  ".join([name, *cells]).rstrip()
+
+
 def render_markdown(comparison: Comparison) -> str:
     """The table for a page of Markdown; ends without a newline."""
     first, *rest = _rows(comparison)
