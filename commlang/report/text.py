@@ -225,7 +225,8 @@ def seconds_text(value: float) -> str:
 
 def bytes_text(value: int) -> str:
     """A size in binary units: `1.5 MiB`."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        size = 1 << power
+        if value >= size:  # all digits of 1,010 GiB, where three would be 1.01e+03
+            return f"{value / size:.{4 if value >= 1000 * size else 3}g} {unit}"
     return f"{value} B"
