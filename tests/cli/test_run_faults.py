@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import COMMAND, DEADLINE_S, ROOT, Runs, finish
+from tests.cli.processes import COMMAND, DEADLINE_S, ROOT, Process, Runs, finish
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
 
 def run(runs: Runs, *argv: str, **variables: str) -> tuple[int, list[str]]:
     """The exit code, and the lines on standard error."""
-    ((code, _, err),) = finish(runs.start(*COMMAND, *argv, **variables))
+    ((code, _, err),) = finish(runs.warm(*argv, **variables))
     runs.assert_nothing_left()
     return code, err.splitlines()
 
@@ -194,9 +194,9 @@ def test_a_run_that_is_stopped_and_continued_as_a_whole_goes_on(runs: Runs) -> N
     assert (code, err) == (0, "")
 
 
-def asleep(runs: Runs) -> subprocess.Popen[str]:
+def asleep(runs: Runs) -> Process:
     argv = ("sum.cl", "--nproc-per-node=3", "--extern=step=functions:stall")
-    process = runs.start(*COMMAND, *argv)
+    process = runs.warm(*argv)
     deadline = time.monotonic() + DEADLINE_S
     while not (runs.folder / "asleep").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

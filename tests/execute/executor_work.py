@@ -7,6 +7,7 @@ its own; what it returns goes back to the test. `path` is a folder that its rank
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import time
 import traceback
@@ -52,8 +53,28 @@ pattern halves(x: float32[n], n = 4):
 """
 
 
-def main(scenario: Scenario, rank: int, size: int, path: Path, answer: Connection) -> None:
+def lead(scenario: Scenario, path: Path, answers: list[Connection]) -> None:
+    """Fork a rank for each answer: what the scenario's module imports is loaded once for all."""
+    os.setsid()  # so that a test can end all of them
+    fork = multiprocessing.get_context("fork")
+    ranks = [
+        fork.Process(target=main, args=(scenario, rank, path, answers))
+        for rank in range(len(answers))
+    ]
+    for rank in ranks:
+        rank.start()
+    for answer in answers:
+        answer.close()
+    for rank in ranks:
+        rank.join()
+
+
+def main(scenario: Scenario, rank: int, path: Path, answers: list[Connection]) -> None:
     """Run a scenario and send ("ok", its result) or ("error", the traceback)."""
+    size, answer = len(answers), answers[rank]
+    for other in answers:
+        if other is not answer:
+            other.close()  # it ends with its rank
     torch.set_num_threads(1)
     try:
         answer.send(("ok", scenario(rank, size, path)))

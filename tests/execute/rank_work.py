@@ -89,7 +89,8 @@ def work(context: RankContext, fault: str) -> tuple[int, float, int]:
     return world.rank, x.item(), context.info.local_rank
 
 
-def main(request: dict[str, Any]) -> int:
+def main(argv: list[str]) -> int:
+    request: dict[str, Any] = json.loads(argv[0])
     fault, timeout = request.get("fault", ""), request.get("timeout", 60.0)
     if request["way"] == "rank":
         from commlang.execute.rank import run_rank
@@ -111,4 +112,4 @@ def main(request: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))
+    sys.exit(main(sys.argv[1:]))
