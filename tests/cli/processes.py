@@ -81,5 +81,6 @@ def finish(*processes: Process) -> list[tuple[int, str, str]]:
     ends: list[tuple[int, str, str]] = []
     for process in processes:
         out, err = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode is not None
         ends.append((process.returncode, out, err))
     return ends

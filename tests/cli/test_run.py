@@ -369,6 +369,7 @@ def test_a_deadlock_is_refused_without_starting_anything(folder: Path) -> None:
     assert waits == [("0", "1"), ("1", "2"), ("2", "3"), ("3", "0")]
 
 
+@pytest.mark.slow  # by default, docs/running.md shows one that is run
 def test_torchrun_runs_on_the_ranks_that_are_there(folder: Path) -> None:
     done = run(folder, "sum.cl", "--iters=2", under=("--nproc-per-node=2",))
     assert done.returncode == 0, done.stderr

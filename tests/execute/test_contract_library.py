@@ -36,6 +36,8 @@ DIMS = {
     "route": {"h": 3},
     "ring_attention": {"s": 3, "h": 2},
     "training_step_3d": {"h": 4},
+    "tensor_parallel_layer": {"s": 3, "h": 30},
+    "sequence_parallel_layer": {"s": 120, "h": 30},
 }
 
 Finals = dict[tuple[int, str], torch.Tensor]
@@ -187,8 +189,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "op"), CASES)
-@pytest.mark.parametrize("name", ALGORITHMS)
+# By default each case by one of the algorithms in turn.
+TURNS = [
+    pytest.param(name, *case, marks=[] if (i + j) % len(ALGORITHMS) == 0 else [pytest.mark.slow])
+    for i, name in enumerate(ALGORITHMS)
+    for j, case in enumerate(CASES)
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "op"), TURNS)
 def test_a_reduction_has_the_same_bits_in_every_order(name: str, dtype: str, op: str) -> None:
     """A chain, a tree and halves: the fill leaves nothing to round, so the contract is exact."""
     plan, filler, finals = _reduced(name, dtype, op, 16)
