@@ -19,6 +19,7 @@ COMMANDS = {
     "export": ("commlang.cli.export", "Write a pattern as a Python script that needs torch only."),
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
+    "doctor": ("commlang.cli.doctor", "Say what this machine offers, and what could be better."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "list": ("commlang.cli.listing", "List the pattern library."),
     "show": ("commlang.cli.show", "Print a pattern of the library."),
