@@ -98,7 +98,8 @@ def _target(probe: Probe, world: int) -> Target:
     from commlang.transports import Backend, NcclInit, Target
 
     gpus = len(probe.devices)
-    if not gpus or probe.backends.get("nccl") is None:
-        return Target(Backend.GLOO, device="cuda" if gpus else "cpu")
+    if not gpus:
+        return Target(Backend.GLOO, device="cpu")
+    nccl = probe.backends.get("nccl") is not None
     spread = gpus if world > gpus and world % gpus == 0 else None
-    return Target(Backend.NCCL, NcclInit.EAGER, "cuda", spread)
+    return Target(Backend.NCCL if nccl else Backend.GLOO, NcclInit.EAGER, "cuda", spread)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ def render(probe: Probe, advice: Sequence[Advice], findings: Sequence[Diagnostic
     """For a terminal; `findings` are those on a pattern, if one was given."""
     parts = ["\n".join(_machine(probe)), _section("Of this machine", advice)]
     if findings is not None:
-        told = [found.render() for found in findings] or ["nothing"]
-        parts.append("\n\n".join(["Of the pattern", *told]))
+        told = [f"\n{found.render()}" for found in findings] or ["  nothing"]
+        parts.append("\n".join(["Of the pattern", *told]))
     parts += [_section("General practice, not probed here", GENERAL), _summary(advice)]
     return "\n\n".join(parts)
 
@@ -90,7 +91,11 @@ def _backends(probe: Probe) -> str:
 
 
 def _devices(probe: Probe) -> str:
-    found = [f"{device.name} ({bytes_text(device.memory)})" for device in probe.devices]
+    kinds = Counter((device.name, bytes_text(device.memory)) for device in probe.devices)
+    found = [
+        f"{n} {name} ({memory} each)" if n > 1 else f"{name} ({memory})"
+        for (name, memory), n in kinds.items()
+    ]
     links = [f"{count} pairs by {kind}" for kind, count in probe.links.items()]
     return "; ".join(filter(None, (_listed(found) or "no GPU", _listed(links))))
 
@@ -124,7 +129,9 @@ def _name(found: Lookup | None) -> str:
 
 
 def _section(title: str, advice: Sequence[Advice]) -> str:
-    return "\n".join([title, *(_advice(found) for found in advice)] if advice else [title, "  -"])
+    return "\n".join(
+        [title, *(_advice(found) for found in advice)] if advice else [title, "  nothing"]
+    )
 
 
 def _advice(found: Advice) -> str:

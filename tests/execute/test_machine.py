@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
-import time
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -153,8 +153,15 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_name_that_nobody_answers_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine.socket, "getaddrinfo", lambda name, port: time.sleep(0.5))
+    given_up = threading.Event()
+
+    def late(name: str, port: None) -> None:
+        given_up.wait()
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(machine.socket, "getaddrinfo", late)
     found = look_up("slow", patience=0.05)
+    given_up.set()
     assert (found.address, found.error) == (None, "no answer within 0.05 s")
     assert found.seconds >= 0.05
 
