@@ -394,9 +394,11 @@ def test_a_folder_for_the_run_that_is_full(runs: Runs, size: str, said: str) -> 
     assert "Traceback" not in done.stderr
 
 
-@slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("ranks", "times"), [(64, 1), (2, 200)])
+@pytest.mark.parametrize(
+    ("ranks", "times"),
+    [(2, 10), pytest.param(64, 1, marks=slow), pytest.param(2, 200, marks=slow)],
+)
 def test_many_runs_and_many_ranks_leave_nothing(runs: Runs, ranks: int, times: int) -> None:
     """No process and so no port, no file where they are told to be, and none in shared memory."""
     memory = Path("/dev/shm")

@@ -435,7 +435,7 @@ def store_ends(rank: int, size: int, path: Path) -> str:
 
 
 def other_plan(rank: int, size: int, path: Path) -> list[str]:
-    """Rank 2 has another parameter, then another text, then another pattern."""
+    """Rank 2 has another parameter, another text, another pattern, then another commlang."""
     found: list[str] = []
     ring = commlang.loads(RING)
     odd = [
@@ -447,6 +447,9 @@ def other_plan(rank: int, size: int, path: Path) -> list[str]:
         for plan in odd:
             mine = plan if rank == 2 else ring.plan(world=size)
             found.append(said(Executor(mine).__enter__))
+        version = "0.0.9" if rank == 2 else commlang.__version__
+        with mock.patch("commlang.execute.executor.__version__", version):
+            found.append(said(Executor(ring.plan(world=size)).__enter__))
         with Executor(ring.plan(world=size)) as ex:
             ex.run()
     return found

@@ -66,6 +66,8 @@ def commit(fault: str) -> None:
 
 
 def work(context: RankContext, fault: str) -> tuple[int, float, int]:
+    if (fault, context.info.rank) == ("kill early", FAULTY_RANK):
+        os.kill(os.getpid(), signal.SIGKILL)
     import torch
     import torch.distributed as dist
 
@@ -97,6 +99,8 @@ def main(argv: list[str]) -> int:
 
         info = detect(os.environ)
         assert info is not None
+        if (fault, info.rank) == ("kill early", FAULTY_RANK):
+            os.kill(os.getpid(), signal.SIGKILL)
         result = run_rank(work, (fault,), info, timeout=timeout)
         os.write(1, f"{json.dumps({'rank': info.rank, 'results': [result]})}\n".encode())
         return 0

@@ -180,6 +180,15 @@ def test_a_rank_that_does_not_join_is_named_after_the_timeout(runs: Runs) -> Non
     runs.assert_nothing_left()
 
 
+def test_a_rank_that_is_killed_before_it_joins_is_named_at_once(runs: Runs) -> None:
+    code, _, err = finish(runs.warm(fault="kill early", options={"nproc_per_node": 3}))
+    lines = err.splitlines()
+    assert code == 1
+    assert lines[0] == "RunFailed: rank 1 was killed by SIGKILL before joining the group"
+    assert all(line.startswith(("  rank", "  ranks")) for line in lines[1:])
+    runs.assert_nothing_left()
+
+
 def close_to_the_fault(run: Warm) -> None:
     """Wait until the ranks work; what keeps them from it would show as a missing line."""
     run.wait_for("close to the fault", DEADLINE_S)
@@ -309,6 +318,22 @@ def test_ranks_that_do_not_come_are_named(runs: Runs) -> None:
         "rank 0 failed while looking for the other ranks: rank 1 of 2 did not come within 1 s"
         in err
     )
+    runs.assert_nothing_left()
+
+
+def test_a_rank_that_is_killed_before_the_rendezvous_is_named_by_each_other(runs: Runs) -> None:
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "3"}
+    ranks = [
+        runs.warm("rank", variables=place | {"RANK": rank}, fault="kill early", timeout=3.0)
+        for rank in ("0", "1", "2")
+    ]
+    killed = finish(ranks[1])
+    assert killed == (-signal.SIGKILL, "", "")
+    for rank in (0, 2):
+        code, _, err = finish(ranks[rank])
+        assert code == 1
+        looking = f"rank {rank} failed while looking for the other ranks: "
+        assert f"{looking}rank 1 of 3 did not come within 3 s" in err
     runs.assert_nothing_left()
 
 
