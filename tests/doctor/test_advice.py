@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,6 +199,14 @@ def test_every_rule_has_a_machine_an_own_code_and_a_source() -> None:
     assert len({*codes, *general}) == len(codes) + len(general)
     for source in [rule.source for rule in rules()] + [practice.source for practice in GENERAL]:
         assert re.match(r"https://(docs\.)?(pytorch\.org|nvidia\.com|kernel\.org)/", source), source
+
+
+def test_the_page_lists_all_with_their_sources() -> None:
+    page = Path(__file__).parents[2] / "docs" / "doctor.md"
+    lines = re.findall(r"^\| (DR\d+) \| (.+) \| \[\w+]\((\S+)\) \|$", page.read_text("utf-8"), re.M)
+    listed = [(code, words.split(" | ")[0], source) for code, words, source in lines]
+    known = [(rule.code, str(rule.severity), rule.source) for rule in rules()]
+    assert listed == [*known, *((p.code, p.fact, p.source) for p in GENERAL)]
 
 
 def test_of_a_good_machine_there_is_nothing_to_say() -> None:
