@@ -90,7 +90,8 @@ class Warm:
         return self._process.exitcode
 
     def send_signal(self, signum: int) -> None:
-        os.kill(self.pid, signum)
+        with contextlib.suppress(ProcessLookupError):  # over, and waited for by the server
+            os.kill(self.pid, signum)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -218,7 +219,8 @@ def test_a_signal_given_more_than_once_ends_the_run_as_one(
 ) -> None:
     process = asleep(runs)
     for _ in range(times):
-        (os.killpg if whole_group else os.kill)(process.pid, signum)
+        with contextlib.suppress(ProcessLookupError):  # it may be over by now
+            (os.killpg if whole_group else os.kill)(process.pid, signum)
         time.sleep(0.04)
     ((code, out, err),) = finish(process)
     first, *others = err.splitlines()
