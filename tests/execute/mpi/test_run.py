@@ -127,6 +127,7 @@ def wait_until(there: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow  # by default, docs/running.md shows one that is run
 def test_alone_it_starts_mpirun(folder: Path) -> None:
     done = run(folder, "ring_all_reduce", "--set", "n=1000", "--nproc-per-node", "2")
     assert (done.returncode, done.stderr) == (0, "")
@@ -150,6 +151,7 @@ def test_under_mpirun_it_joins(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "2 ranks on commlang_mpi, cpu, 1 host" in done.stdout
     assert "holds on every rank" in done.stdout
+    assert_nothing_is_left(folder)
 
 
 def mpirun(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
