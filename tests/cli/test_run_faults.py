@@ -65,6 +65,11 @@ def later(signum):
     return step
 
 
+def rest():
+    pathlib.Path("asleep").touch()
+    time.sleep(2)
+
+
 def wait():
     pathlib.Path("asleep").touch()
     time.sleep(300)
@@ -74,7 +79,7 @@ stop = on(1, lambda: to_self(signal.SIGSTOP))
 kill_in_collective, stop_in_collective = later(signal.SIGKILL), later(signal.SIGSTOP)
 kill_in_send = on(0, lambda: (os.kill(os.getppid(), 0), kill_sender(), time.sleep(300)))
 slow = on(1, lambda: time.sleep(4))
-stall = on(1, wait)
+nap, stall = on(1, rest), on(1, wait)
 ask = on(1, lambda: torch.empty(1 << 46))
 
 
@@ -185,18 +190,17 @@ def test_a_rank_that_is_slow_is_no_failure(runs: Runs) -> None:
 
 @slow
 def test_a_run_that_is_stopped_and_continued_as_a_whole_goes_on(runs: Runs) -> None:
-    argv = ("sum.cl", "--nproc-per-node=3", "--timeout=4", "--iters=1", "--warmup=0")
-    process = runs.start(*COMMAND, *argv, "--extern=step=functions:slow")
-    time.sleep(5)
+    process = asleep(runs, "nap", "--timeout=8", "--iters=0")
     os.killpg(process.pid, signal.SIGSTOP)
-    time.sleep(10)
+    time.sleep(12)
     os.killpg(process.pid, signal.SIGCONT)
     ((code, _, err),) = finish(process)
     assert (code, err) == (0, "")
 
 
-def asleep(runs: Runs) -> Process:
-    argv = ("sum.cl", "--nproc-per-node=3", "--extern=step=functions:stall")
+def asleep(runs: Runs, function: str = "stall", *argv: str) -> Process:
+    """A run whose rank 1 sleeps in its first statement."""
+    argv = ("sum.cl", "--nproc-per-node=3", f"--extern=step=functions:{function}", *argv)
     process = runs.warm(*argv)
     deadline = time.monotonic() + DEADLINE_S
     while not (runs.folder / "asleep").exists() and time.monotonic() < deadline:
