@@ -23,6 +23,7 @@ COMMANDS = {
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "calibrate": ("commlang.cli.calibrate", "Measure what communication costs here."),
     "explain": ("commlang.cli.explain", "Say why a job hangs, from its Flight Recorder dumps."),
+    "doctor": ("commlang.cli.doctor", "Say what this machine offers, and what could be better."),
     "import": ("commlang.cli.import_", "Turn a pipeline schedule of torch into a pattern."),
     "topology": ("commlang.cli.topology", "Show a machine description, or list the shipped ones."),
     "list": ("commlang.cli.listing", "List the pattern library."),
