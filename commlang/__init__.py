@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from commlang.execute.mpi.registry import register_mpi
     from commlang.plan import Plan
     from commlang.program import Program
+    from commlang.simulate import Simulation
 
 __all__ = [
     "CommlangError",
@@ -34,6 +35,7 @@ __all__ = [
     "PatternError",
     "Plan",
     "Program",
+    "Simulation",
     "UsageError",
     "__version__",
     "auto",
@@ -51,6 +53,7 @@ _LAZY = {
     "Pattern": "commlang.api",
     "Plan": "commlang.plan",
     "Program": "commlang.program",
+    "Simulation": "commlang.simulate",
     "auto": "commlang.automatic",
     "ddp_hook": "commlang.execute.hooks",
     "fsdp_comms": "commlang.execute.hooks",

@@ -1,10 +1,9 @@
 """Times of collectives that follow from ping-pong and all_reduce, by the backend's algorithms.
 
 A collective of n ranks on S bytes (of its largest tensor) takes some steps, one after the other,
-and moves some bytes in all. Where messages share the host's processors, the bytes of all ranks and
-of all groups at work count, and which way they take does not; else those of the busiest rank do.
-How much longer than this steps in a ring take, which wait for one another and reduce, all_reduce
-tells for every size; that factor is taken for the other rings.
+and some messages in all; those that are not alone in a step, and those of other groups at work,
+share the channel (`Figures.seconds`). How much longer than this steps in a ring take, which wait
+for one another and reduce, all_reduce tells for every size; that factor is taken for other rings.
 
 Algorithms of gloo: https://github.com/pytorch/gloo (allreduce.cc, reduce.cc, broadcast.cc,
 allgather.cc, alltoall.cc, gather.cc, scatter.cc, barrier.cc). What torch puts around them, an
@@ -38,52 +37,54 @@ MOST_GROUPS = 8
 
 @record
 class Recipe:
-    """A collective of n ranks on S bytes: steps, and in parts of S what it moves.
+    """A collective of n ranks on S bytes: steps, messages, and the part of S that each carries.
 
-    `moved` is by all ranks together, `busiest` by one, `message` the size of one message, `fresh`
-    what each rank copies into fresh memory.
+    `fresh` is the part of S that each rank copies into fresh memory besides.
     """
 
     ring: bool
     steps: Callable[[int], float]
-    moved: Callable[[int], float]
-    busiest: Callable[[int], float]
-    message: Callable[[int], float]
+    messages: Callable[[int], float]
+    part: Callable[[int], float]
     fresh: float = 0.0
 
 
-def _part(n: int) -> float:
+def _nth(n: int) -> float:
     return 1 / n
-
-
-def _whole(_: int) -> float:
-    return 1.0
 
 
 def _rounds(n: int) -> float:
     return ceil(log2(n))
 
 
-def _rest(n: int) -> float:
-    return (n - 1) / n
+def _others(n: int) -> float:
+    return n - 1
 
 
-_REDUCED = Recipe(True, lambda n: 2 * n - 2, lambda n: 2 * n - 2, lambda n: 2 * _rest(n), _part)
+def _ring(steps: Callable[[int], int], fresh: float = 0.0) -> Recipe:
+    """So many steps in each of which each rank sends a part to the next."""
+    return Recipe(True, steps, lambda n: steps(n) * n, _nth, fresh)
+
+
+_STAR = Recipe(False, lambda _: 1, _others, _nth)
+"""The root's messages from all others, or to them."""
 RECIPES = {
-    ALL_REDUCE: _REDUCED,
-    "reduce": Recipe(True, lambda n: n, lambda n: n - 1 + _rest(n), lambda n: 2 * _rest(n), _part),
-    "broadcast": Recipe(False, _rounds, lambda n: n - 1, _rounds, _whole),
-    "scatter": Recipe(False, lambda _: 1, _rest, _rest, _part),
-    "gather": Recipe(False, lambda _: 1, _rest, _rest, _part),
-    "all_gather": Recipe(True, lambda n: n - 1, lambda n: n - 1, _rest, _part),
-    "reduce_scatter": Recipe(True, lambda n: n - 1, lambda n: n - 1, _rest, _part),
-    "all_to_all": Recipe(False, lambda n: n - 1, lambda n: n - 1, _rest, _part),
-    "barrier": Recipe(False, _rounds, lambda _: 0, lambda _: 0, _whole),
+    ALL_REDUCE: _ring(lambda n: 2 * n - 2),
+    # A ring as above half the way, then the root gathers.
+    "reduce": Recipe(True, lambda n: n, lambda n: n * n - 1, _nth),
+    "broadcast": Recipe(False, _rounds, _others, lambda _: 1),
+    "scatter": _STAR,
+    "gather": _STAR,
+    "all_gather": _ring(lambda n: n - 1),
+    "reduce_scatter": _ring(lambda n: n - 1),
+    "all_to_all": Recipe(False, lambda _: 1, lambda n: n * (n - 1), _nth),
+    "barrier": Recipe(False, _rounds, lambda n: n * _rounds(n), lambda _: 0),
 }
 """What each collective takes, by torch's name."""
 GLOO = {
-    "reduce_scatter": Recipe(True, _REDUCED.steps, _REDUCED.moved, _REDUCED.busiest, _part, 1.0),
-    "all_gather": Recipe(True, lambda n: n - 1, lambda n: n - 1, _rest, _part, 1.0),
+    "reduce_scatter": _ring(lambda n: 2 * n - 2, 1.0),
+    "all_gather": _ring(lambda n: n - 1, 1.0),
+    "gather": Recipe(False, lambda _: 1, _others, _nth, 1.0),
 }
 """Where gloo in torch differs."""
 
@@ -121,17 +122,16 @@ class Predicted:
         return np.maximum.accumulate(times + recipe.fresh * clone_seconds(self._samples))
 
     def _moves(self, recipe: Recipe, ranks: int) -> Array:
-        """The steps, and all bytes through what carries them."""
-        samples, figures = self._samples, self._figures
-        groups = max(samples.world // ranks, 1) if figures.shared else 1
-        part = recipe.moved(ranks) * groups if figures.shared else recipe.busiest(ranks)
-        sizes = samples.sizes
-        bend = np.interp(np.log(sizes * recipe.message(ranks)), np.log(sizes), self._bend)
-        return bend * (recipe.steps(ranks) * figures.alpha + part * sizes / figures.bandwidth)
+        """The steps and messages, those of other groups of that size at the same time included."""
+        samples = self._samples
+        steps, messages = recipe.steps(ranks), recipe.messages(ranks)
+        messages *= max(samples.world // ranks, 1)
+        size = samples.sizes * recipe.part(ranks)
+        bend = np.interp(size, samples.sizes, self._bend)
+        return bend * self._figures.seconds(messages, steps, size)
 
     def _measured_over_fit(self) -> Array:
-        """How far ping-pong both ways was from its fitted line, per size: caches, for one."""
-        samples, figures = self._samples, self._figures
-        load = 2 * samples.pairs if figures.shared else 1
-        line = figures.alpha + load * samples.sizes / figures.bandwidth
-        return np.clip(samples.seconds[BOTH] / line, 0.2, 5.0)
+        """How far ping-pong both ways was from its fit, per size: caches, for one."""
+        samples = self._samples
+        fitted = self._figures.seconds(2 * samples.pairs, 1, samples.sizes)
+        return np.clip(samples.seconds[BOTH] / fitted, 0.2, 5.0)

@@ -1,9 +1,10 @@
-"""The figures of a machine: latency, overhead and bandwidth by LogGP, and whether ranks share it.
+"""The figures of a machine: latency, overhead and bandwidth by LogGP, and what messages share.
 
-Ranks of one host hand messages on by copying, which takes the host's processors: where these are
-fewer than the ranks, messages that move at the same time take as long as one after the other would,
-also those of both directions. So two models are fitted, one channel that all share and one for each
-direction of each pair, and the one that fits better is taken.
+Ranks of one host hand messages on by copying, which takes the host's processors: each message takes
+them for a while however small it is, which is LogGP's g, and where they are few, messages that move
+at the same time hinder one another, also those of both directions. So there are two bandwidths: B
+of one message, and C of the channel that all pass. Of k messages of S bytes that start together the
+last is there after alpha + S / B + (k - 1) (g + S / C).
 
 The fit is of logarithms, so that each size counts alike, with a loss that grows linearly for what
 lies far off: times on few processors have several modes.
@@ -11,6 +12,7 @@ lies far off: times on few processors have several modes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,17 +32,19 @@ _READ_AND_WRITTEN = {COPY: 2, ADD: 3}
 
 @record
 class Figures:
-    """Alpha-beta of one message, and LogGP's parts of it; seconds, and bytes per second.
+    """Of messages and of local work; seconds, and bytes per second.
 
-    `alpha` is L + 2 o. `shared` tells whether messages at one time share the bandwidth. `error` is
-    the median relative error of the fit over all sizes of ping-pong. `memory` is bytes read and
-    written per second and rank while all ranks do so.
+    `alpha` is L + 2 o, `gap` the time from one message of the channel to the next, `bandwidth` that
+    of one message and `channel` that of all together. `error` is the median relative error of the
+    fit over all sizes of ping-pong. `memory` is bytes read and written per second and rank while
+    all ranks do so.
     """
 
     alpha: float
     overhead: float
+    gap: float
     bandwidth: float
-    shared: bool
+    channel: float
     error: float
     memory: float | None
 
@@ -49,53 +53,41 @@ class Figures:
         """LogGP's L in seconds."""
         return self.alpha - 2 * self.overhead
 
+    def seconds(self, messages: Array | float, steps: Array | float, size: Array) -> Array:
+        """Of so many messages of `size` bytes, in so many steps that follow one another."""
+        behind = messages - steps
+        least = steps * self.alpha + behind * self.gap
+        return least + size * (steps / self.bandwidth + behind / self.channel)
+
 
 def fit(samples: Samples) -> Figures:
     """Fit the figures to what was measured."""
-    loads, times = _ping_pong(samples)
-    shared = _fitted(loads[0], samples.sizes, times)
-    apart = _fitted(loads[1], samples.sizes, times)
-    best = min(shared, apart, key=lambda found: found[0])
-    _, alpha, bandwidth, error = best
-    overhead = float(samples.seconds[ISSUE][0]) if ISSUE in samples.seconds else 0.0
-    return Figures(
-        alpha,
-        min(overhead, alpha / 2),
-        bandwidth,
-        best is shared and samples.world > 1,
-        error,
-        _memory(samples),
-    )
+    from scipy.optimize import least_squares
+
+    at_once, times = _ping_pong(samples)
+
+    def figures(logs: Array) -> Figures:
+        alpha, gap, pace, shared = np.exp(logs).tolist()
+        overhead = float(samples.seconds[ISSUE][0]) if ISSUE in samples.seconds else 0.0
+        return Figures(alpha, min(overhead, alpha / 2), gap, 1 / pace, 1 / shared, 0.0, None)
+
+    def off(logs: Array) -> Array:
+        return np.log(figures(logs).seconds(at_once[:, None], 1, samples.sizes) / times).ravel()
+
+    least, pace = times[:, 0].min(), times[:, -1].min() / samples.sizes[-1]
+    start = np.log([least, least / 2, pace, pace / 2])
+    found = least_squares(off, start, loss="soft_l1", f_scale=0.1, bounds=(-40, 5))
+    error = float(np.median(np.abs(np.expm1(off(found.x)))))
+    return replace(figures(found.x), error=error, memory=_memory(samples))
 
 
 def _ping_pong(samples: Samples) -> tuple[Array, Array]:
-    """Messages that share a channel, with one for all and with one each; and seconds of a message.
-
-    Loads are (model, probe), times (probe, size).
-    """
+    """Per probe how many messages move at once, and per probe and size the seconds of them."""
     pairs = samples.pairs
-    known = {ALONE: (1, 1, 2), PAIRS: (pairs, 1, 2), BOTH: (2 * pairs, 1, 1)}
+    known = {ALONE: (1, 2), PAIRS: (pairs, 2), BOTH: (2 * pairs, 1)}
     probes = [probe for probe in known if probe in samples.seconds]
-    loads = np.array([known[probe] for probe in probes], dtype=np.float64)
-    times = np.array([samples.seconds[probe] / known[probe][2] for probe in probes])
-    return loads[:, :2].T, times
-
-
-def _fitted(loads: Array, sizes: Array, times: Array) -> tuple[float, float, float, float]:
-    """The loss, alpha, bandwidth and median relative error of one model."""
-    from scipy.optimize import least_squares
-
-    volume = loads[:, None] * sizes[None]
-
-    def off(logs: Array) -> Array:
-        alpha, pace = np.exp(logs)
-        return np.log((alpha + volume * pace) / times).ravel()
-
-    start = np.log([times[:, 0].min(), times[-1, -1] / volume[-1, -1]])
-    found = least_squares(off, start, loss="soft_l1", f_scale=0.1)
-    alpha, pace = np.exp(found.x)
-    error = float(np.median(np.abs(np.expm1(off(found.x)))))
-    return float(found.cost), float(alpha), float(1 / pace), error
+    at_once = np.array([known[probe][0] for probe in probes], dtype=np.float64)
+    return at_once, np.array([samples.seconds[probe] / known[probe][1] for probe in probes])
 
 
 def _memory(samples: Samples) -> float | None:

@@ -17,26 +17,23 @@ _FROM_BOTH = "from ping-pong and all_reduce, by the algorithm of the backend"
 
 
 def machine_of(name: str, samples: Samples, figures: Figures) -> Machine:
-    """One level of as many devices as there were ranks, and times of collectives."""
+    """As many devices as there were ranks, on a bus, and times of collectives."""
     link = Link(
         name=samples.backend,
         latency=figures.latency,
         bandwidth=figures.bandwidth,
         overhead=figures.overhead,
-        source=f"ping-pong; the fit is off by {figures.error:.0%} in the middle",
+        gap=figures.gap,
+        source=f"ping-pong of pairs at once; the fit is off by {figures.error:.0%} in the middle",
     )
-    level = Level(
-        name="ranks",
-        kind="bus" if figures.shared else "switch",
-        link=link.name,
-        size=(samples.world,),
-        source="whether messages at one time share the bandwidth, by ping-pong of all pairs",
+    host = Level(
+        name="host", kind="bus", link=link.name, size=(samples.world,), channel=figures.channel
     )
     memory = "copy and accumulate by all ranks at once, bytes read and written"
     return Machine(
         name=name,
         links=(link,),
-        levels=(level,),
+        levels=(host,),
         compute=Compute(memory_bandwidth=figures.memory, source=memory),
         collectives=_collectives(samples, figures),
     )

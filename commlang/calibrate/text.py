@@ -28,7 +28,6 @@ def _line(value: str) -> str:
 
 def _plain(machine: Machine) -> dict[str, Any]:
     """The machine with its figures as people write them."""
-    link, level = machine.links[0], machine.levels[0]
     compute: dict[str, Any] = {"source": machine.compute.source}
     if machine.compute.memory_bandwidth:
         compute = {"memory_bandwidth": _rate(machine.compute.memory_bandwidth), **compute}
@@ -40,8 +39,10 @@ def _plain(machine: Machine) -> dict[str, Any]:
                 "latency": _time(link.latency),
                 "bandwidth": _rate(link.bandwidth),
                 "overhead": _time(link.overhead),
+                "gap": _time(link.gap),
                 "source": link.source,
             }
+            for link in machine.links
         ],
         "levels": [
             {
@@ -49,8 +50,9 @@ def _plain(machine: Machine) -> dict[str, Any]:
                 "kind": level.kind,
                 "link": level.link,
                 "size": level.count,
-                "source": level.source,
+                **({"channel": _rate(level.channel)} if level.channel else {}),
             }
+            for level in machine.levels
         ],
         "compute": compute,
         "collectives": [

@@ -37,12 +37,14 @@ def _processor() -> str:
 
 def summary(samples: Samples, figures: Figures) -> str:
     """The figures in a few lines."""
-    sharing = "shared by all messages at one time" if figures.shared else "each way of each pair"
+    alpha, latency, overhead, gap = (
+        told(x, "s") for x in (figures.alpha, figures.latency, figures.overhead, figures.gap)
+    )
+    one, all_ = (told(x, "B/s") for x in (figures.bandwidth, figures.channel))
     lines = [
         f"{samples.world} ranks on {samples.backend}, {samples.cores} CPUs",
-        f"  a message takes {told(figures.alpha, 's')} (L {told(figures.latency, 's')}, "
-        f"o {told(figures.overhead, 's')} at each end)",
-        f"  bandwidth {told(figures.bandwidth, 'B/s')}, {sharing}",
+        f"  a message takes {alpha} (L {latency}, o {overhead} at each end), the next {gap} more",
+        f"  bandwidth {one} of one message, {all_} of all that move at one time",
         f"  the fit is off by {figures.error:.0%} in the middle of ping-pong's sizes",
     ]
     if figures.memory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -121,7 +120,8 @@ def _write(measured: Measured, given: dict[str, Any]) -> None:
     if given["output"] is None:
         click.echo(text, nl=False)
         return
-    whole = Path(given["output"])
-    whole.write_text(text, encoding="utf-8")
+    from commlang.trace.write import write_whole
+
+    write_whole(given["output"], [text])
     click.echo(summary(samples, figures))
     click.echo(f"written to {given['output']}; commlang run FILE --predict {given['output']}")

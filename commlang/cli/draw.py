@@ -94,6 +94,7 @@ def command(file: str, **given: Any) -> int:
 
     form = _format(given)
     refuse_other(given["view"], form)
+    _refuse_input(file, given["output"])
     subject, right = subject_of(file, given)
     picture = draw(subject, given["view"], form)
     if given["output"] is None:
@@ -120,8 +121,15 @@ def _format(given: dict[str, Any]) -> str:
     return ENDINGS[ending]
 
 
+def _refuse_input(file: str, output: str | None) -> None:
+    """A picture is not to take the place of its pattern."""
+    source = Path(file.partition(":")[0] if not Path(file).exists() else file)
+    if output and source.exists() and Path(output).exists() and source.samefile(output):
+        raise UsageError(f"-o {output}: this is the pattern itself; name another file")
+
+
 def _write(path: str, picture: str) -> None:
     try:
-        Path(path).write_text(picture, encoding="utf-8")
+        Path(path).write_text(picture, encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 RINGS = ("CL201", "CL220")
 """Findings that tell of a ring of waits under rendezvous semantics."""
 
+TIMED = ("timeline", "graph")
+"""Views to which it matters when something happens."""
+
 
 def subject_of(file: str, given: dict[str, Any]) -> tuple[Subject, bool]:
     """What to draw, and whether the check has found nothing wrong with it.
@@ -46,7 +49,8 @@ def subject_of(file: str, given: dict[str, Any]) -> tuple[Subject, bool]:
         return Subject(program, ranks=ranks, ring=ring, machine=machine), False
     scheduled = Scheduled(program) if trace is not None else _scheduled(program, given["schedule"])
     program = trace.program(program) if trace is not None else scheduled.program
-    timings, critical = _planned(program, machine, scheduled)
+    timed = machine if given["view"] in TIMED else None
+    timings, critical = _planned(program, timed, scheduled)
     if trace is not None:
         measured = trace.timing(program)
         timings = (*(timings or (_alongside(program, measured),)), measured)

@@ -17,6 +17,7 @@ COMMANDS = {
     "new": ("commlang.cli.new", "Start a pattern file."),
     "bench": ("commlang.cli.bench", "Time patterns over a range of sizes, as nccl-tests does."),
     "draw": ("commlang.cli.draw", "Draw a pattern: a timeline, its graph, its traffic."),
+    "simulate": ("commlang.cli.simulate", "Predict how long a pattern takes on a machine."),
     "export": ("commlang.cli.export", "Write a pattern as a Python script that needs torch only."),
     "tune": ("commlang.cli.tune", "Measure which pattern is fastest, for `auto` plans."),
     "calibrate": ("commlang.cli.calibrate", "Measure what communication costs here."),

@@ -170,6 +170,7 @@ def _settings(given: dict[str, Any], definition: Definition) -> Settings:
         seed=given["seed"],
         externs=tuple(_externs(given["externs"], definition).items()),
         trace=given["trace"],
+        predict=given["predict"],
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from commlang.execute.session import Outcome
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
+    from commlang.topology import Machine
 
 _SAID_BY_THEN_S = 2.0
 
@@ -70,6 +71,7 @@ _SAID_BY_THEN_S = 2.0
     help="Runs between the checked one and the timed ones.",
 )
 @click.option("--trace", metavar="FILE", help="Write the timed runs as a trace for Perfetto.")
+@click.option("--predict", metavar="MACHINE", help="Simulate the run, too, and print both times.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report (or plan) as JSON.")
 @click.option("--dry-run", is_flag=True, help="Check, print the plan, and start nothing.")
@@ -129,7 +131,11 @@ def command(file: str, **given: Any) -> int:
     try:
         if given["trace"] is not None:
             _check_trace(info, options, given)
+        if given["predict"] is not None:
+            _refuse_untimed("--predict", given, "compare")
         plan, settings = prepared(file, info, options, given)
+        if settings.predict is not None:
+            _machine(plan, settings.predict)
     except CommlangError:
         if info and info.local_rank:
             # All ranks find the same; the first of this node says so, and the rest end with it.
@@ -166,6 +172,11 @@ def rank_main(
     from commlang.report.text import render
 
     report = make_report(plan, outcome, settings)
+    if settings.predict is not None:
+        from commlang.report.predict import predict
+
+        machine = _machine(plan, settings.predict)
+        report.prediction = predict(plan, machine, report.statements, report.totals.median)
     text = report.model_dump_json(indent=2) if as_json else render(report)
     return outcome.ok and written, text
 
@@ -174,14 +185,26 @@ def _check_trace(
     info: RankInfo | None, options: LaunchOptions | None, given: dict[str, Any]
 ) -> None:
     """Refuse a trace that could not be written, where rank 0 will be."""
-    if given["dry_run"] or not given["iters"]:
-        why = "with --dry-run nothing runs" if given["dry_run"] else "--iters 0 times no run"
-        raise UsageError(f"--trace {given['trace']}: {why}, so there is nothing to trace")
+    _refuse_untimed("--trace", given, "trace")
     elsewhere = bool(info and info.rank and info.spans_nodes) or bool(options and options.node_rank)
     if not elsewhere:
         from commlang.trace.write import check_path
 
         check_path(given["trace"])
+
+
+def _refuse_untimed(option: str, given: dict[str, Any], what: str) -> None:
+    if given["dry_run"] or not given["iters"]:
+        why = "with --dry-run nothing runs" if given["dry_run"] else "--iters 0 times no run"
+        value = given[option.removeprefix("--")]
+        raise UsageError(f"{option} {value}: {why}, so there is nothing to {what}")
+
+
+def _machine(plan: Plan, name: str) -> Machine:
+    """The machine of a prediction; raises UsageError if it is none, or too small."""
+    from commlang.topology import load_machine
+
+    return load_machine(name).for_world(plan.world)
 
 
 def _write_trace(plan: Plan, outcome: Outcome, settings: Settings) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 from commlang.draw.axis import TRACK, spot_at
 from commlang.draw.bars import State
 from commlang.draw.styles import family
-from commlang.draw.svg import element, label, mark, number, text
-from commlang.draw.words import kinds_text, name_of, short_name, time_text, tip_of
+from commlang.draw.svg import CHARACTER, element, label, mark, number, text
+from commlang.draw.words import counts_text, kinds_text, name_of, short_name, time_text, tip_of
 
 if TYPE_CHECKING:
     from commlang.draw.axis import Axis
@@ -26,18 +26,33 @@ FEW_ARROWS = 80
 
 
 def bar_mark(scene: Scene, axis: Axis, bar: Bar) -> str:
-    """A bar: its waiting part hatched, then its work, and as much of its name as fits."""
-    program = scene.program
+    """A bar, underlined where it is on the critical path."""
     x, y = axis.x(bar.start), axis.y(bar.lane, bar.track) + (TRACK - HEIGHT) / 2
     width = max(axis.x(bar.end) - x - 1, 1.0)
-    if bar.is_block:
-        return mark(_block_tip(scene, bar), *_block(program, bar, x, y, width))
+    parts = _block(scene.program, bar, x, y, width) if bar.is_block else None
+    tip = _tip(scene, bar) if parts is None else _block_tip(scene, bar)
+    parts = _single(scene, axis, bar, x, y, width) if parts is None else parts
+    if on_critical_path(scene, bar):
+        low = x if bar.is_block else axis.x(bar.met)
+        parts.append(_rect("alarm", low, y + HEIGHT - 1, max(x + width - low, 1.0), 3, rx=0))
+        tip += " · on the critical path"
+    return mark(tip, *parts)
+
+
+def on_critical_path(scene: Scene, bar: Bar) -> bool:
+    """Whether a bar, of the planned times, has an event on the critical path."""
+    return bar.lane.timing == 0 and bool(scene.critical[bar.rows].any())
+
+
+def _single(scene: Scene, axis: Axis, bar: Bar, x: float, y: float, width: float) -> list[str]:
+    """An event: its waiting part hatched, then its work, and as much of its name as fits."""
+    program = scene.program
     name, key = name_of(program, bar.row), family(int(program.kind[bar.row]))
     parts: list[str] = []
     if bar.state is State.NEVER:
         parts.append(_rect("ghost", x, y, width))
         parts.append(label(x + 4, y + 13, name, width - 8, class_="dim"))
-        return mark(_tip(scene, bar), *parts)
+        return parts
     idle = width if bar.state is State.HANGS else min(axis.x(bar.met) - x, width)
     if idle >= 2:
         parts += [_rect(f"b idle {key}", x, y, idle), _rect("hatch", x, y, idle)]
@@ -51,7 +66,7 @@ def bar_mark(scene: Scene, axis: Axis, bar: Bar) -> str:
     on = "on" if work >= idle else "on wide"
     short = short_name(program, bar.row)
     parts.append(label(at + 4, y + 13, name, room - 6, short=short, class_=on))
-    return mark(_tip(scene, bar), *parts)
+    return parts
 
 
 def _rect(names: str, x: float, y: float, width: float, height: float = HEIGHT, rx: int = 2) -> str:
@@ -74,8 +89,8 @@ def _block(program: Program, bar: Bar, x: float, y: float, width: float) -> list
         height = part * HEIGHT
         parts.append(_rect(f"b idle {key}", x, at, width, height, rx=0))
         at += height
-    words = f"{len(bar.rows):,} events"
-    words = words if len(words) * 6 < width - 8 else f"{len(bar.rows):,}"
+    told = counts_text(len(bar.rows))
+    words = next((words for words in told if len(words) * CHARACTER < width - 6), told[-1])
     frame = "stuck" if bar.state is State.HANGS else "block"
     return [*parts, _rect(frame, x, y, width), label(x + 4, y + 13, words, width - 8)]
 

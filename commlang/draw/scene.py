@@ -43,6 +43,8 @@ class Scene:
     first: float
     last: float
     scale: Scale
+    critical: Array
+    """Whether each row is on the critical path."""
     stops: float | None = None
     """When nothing moves any more, in a program that hangs."""
     lanes: list[Lane] = field(default_factory=list[Lane])
@@ -77,7 +79,10 @@ def make_scene(subject: Subject, room: int = ROOM) -> Scene:
     else:
         most = max((len(program.rows_of(rank)) for rank in chosen.shown), default=0)
         scale = clock_scale(first, last, most, room)
-    scene = Scene(program, chosen, origins, unit, first, last, scale, stops)
+    critical = np.zeros(len(program), dtype=np.bool_)
+    if subject.critical is not None:
+        critical[subject.critical] = True
+    scene = Scene(program, chosen, origins, unit, first, last, scale, critical, stops)
     scene.notes += _folding(chosen, scale, unit, cut)
     for number, (timing, met) in enumerate(zip(timings, mets, strict=True)):
         span = first, last, hangs, scale.head, scale.windows
@@ -100,14 +105,19 @@ def _unit(timings: Sequence[Timing]) -> str:
 def _bars(scene: Scene, subject: Subject, times: Times, timing: int) -> list[Bar]:
     """The bars of all lanes of one timing, which the scene gets too."""
     kept = {row for wait in subject.ring for row in (wait.waiting, wait.awaited)}
-    program, mine = scene.program, list[Bar]()
+    program, mine, missing = scene.program, list[Bar](), 0
     for rank in scene.fold.shown:
         lane = Lane(rank, timing, 1)
         bars = lane_bars(program, program.rows_of(rank), lane, times, kept)
         lane.tracks = max((bar.track for bar in bars), default=0) + 1
         scene.lanes.append(lane)
         mine += bars
+        rows = program.rows_of(rank)
+        missing += int(np.isnan(times.start[rows.start : rows.stop]).sum())
     scene.bars += mine
+    if missing and scene.unit != STEPS:
+        origin = scene.origins[timing]
+        scene.notes.append(f"Events without a time, which are not drawn: {missing:,} ({origin}).")
     blocks = [bar for bar in mine if bar.is_block and bar.state is State.ENDS]
     if blocks:
         folded = sum(len(bar.rows) for bar in blocks)

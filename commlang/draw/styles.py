@@ -90,6 +90,8 @@ def _entries(scene: Scene) -> list[tuple[list[str], str]]:
         found.append(([element("path", class_="arrow", d="M0 6H22")], "message"))
     if scene.bands:
         found.append(([_box("band"), element("path", class_="spine", d="M11 0V12")], "one call"))
+    if scene.critical.any():
+        found.append(([element("rect", class_="alarm", y=5, width=22, height=3)], "critical path"))
     if scene.stops is not None:
         found.append(([_box("stuck")], "hangs"))
         found.append(([_box("ghost")], "never starts"))

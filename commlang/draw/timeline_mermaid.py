@@ -1,4 +1,4 @@
-"""The timeline as a sequence diagram of Mermaid, for READMEs and issues.
+"""The timeline as a sequence diagram of Mermaid, for READMEs and reviews.
 
 https://mermaid.js.org/syntax/sequenceDiagram.html
 """

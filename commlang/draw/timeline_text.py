@@ -8,7 +8,7 @@ from commlang.draw.bars import State
 from commlang.draw.scene import make_scene
 from commlang.draw.styles import family
 from commlang.draw.told import lane_name, said, subtitle
-from commlang.draw.words import STEPS, name_of, short_name, time_text
+from commlang.draw.words import STEPS, counts_text, name_of, short_name, time_text
 
 if TYPE_CHECKING:
     from commlang.draw.bars import Bar
@@ -48,7 +48,12 @@ def text(subject: Subject) -> str:
     for start in range(0, columns, stave):
         stop = min(start + stave, columns)
         parts += [*_stave(scene, names, lines, margin, cell, start, stop), ""]
-    return "\n".join([*parts, *said(scene), ""]).rstrip("\n") + "\n"
+    return "\n".join(map(plain, [*parts, *said(scene)])).rstrip("\n") + "\n"
+
+
+def plain(line: str) -> str:
+    """A line without what a terminal might take for a command."""
+    return "".join(c if c.isprintable() else "�" for c in line)
 
 
 def _cell(scene: Scene, width: int) -> int:
@@ -80,7 +85,7 @@ def _drawn(scene: Scene, bar: Bar, idle: int, width: int) -> str:
     names.append(short_name(program, bar.row))
     if bar.is_block:
         left, right = "||"
-        names = [f"{len(bar.rows):,} events", f"{len(bar.rows):,}"]
+        names = counts_text(len(bar.rows))
     if bar.state is State.NEVER:
         left, right, idle = "?", "?", 0
     if width < 4:
@@ -111,7 +116,8 @@ def _stave(
             parts.append(" " * margin + f"… {gaps.pop(0).words}")
         for track, line in enumerate(lines[id(lane)]):
             head = name if not track else ""
-            parts.append(f"{head:<{margin}}{''.join(line[start:stop])}".rstrip())
+            shown = f"{head:<{margin}}{''.join(line[start:stop])}".rstrip()
+            parts += [shown] if shown else []
     return [*parts, *(" " * margin + f"… {gap.words}" for gap in gaps)]
 
 

@@ -92,6 +92,18 @@ def kinds_text(program: Program, rows: Array) -> str:
     return f"{len(rows):,} events: {', '.join(each)}"
 
 
+def counts_text(count: int) -> list[str]:
+    """How many events, from the longest way to say it to the shortest."""
+    short = str(count)
+    for factor, sign in ((1_000_000, "M"), (1_000, "k")):
+        if count >= factor:
+            short = (
+                f"{count / factor:.1f}{sign}" if count < 10 * factor else f"{count // factor}{sign}"
+            )
+            break
+    return [f"{count:,} events", f"{count:,}", short]
+
+
 def _data(program: Program, row: int) -> list[str]:
     first, count = int(program.first[row]), int(program.count[row])
     numbers = program.operands.buffer[first : first + min(count, 4)].tolist()

@@ -93,8 +93,9 @@ class _Probes:
 
     def __init__(self, world: World, size: int) -> None:
         self._settle = settle_on(world.device)
-        self._sent = torch.zeros(max(size // 4, 1), device=world.device)
-        self._got = torch.zeros_like(self._sent)
+        # Written to, since memory that the kernel knows to be zeros is all in one page.
+        self._sent = torch.empty(max(size // 4, 1), device=world.device).zero_()
+        self._got = torch.empty_like(self._sent).zero_()
         self._rank = world.rank
         self._peer = world.rank ^ 1
         self.issued: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, ref
 
 from commlang.errors import CommlangError, UsageError
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
 _running: dict[dist.ProcessGroup, object] = {}
-_failed: WeakKeyDictionary[dist.ProcessGroup, str] = WeakKeyDictionary()
+_failed: dict[ReferenceType[dist.ProcessGroup], str] = {}
 
 
 def occupy(groups: Sequence[dist.ProcessGroup]) -> None:
     """Let nothing else run on groups until they are vacated; UsageError if a plan does now."""
     token = object()
-    for at, group in enumerate(groups):
+    for group in groups:
         if _running.setdefault(group, token) is not token:
-            vacate(groups[:at])
+            vacate([other for other in groups if _running.get(other) is token])
             raise UsageError(
                 "a plan runs on this process group already, in another thread or in an extern; "
                 "operations of two would pair up at random, so give each a group of its own"
@@ -36,14 +36,14 @@ def vacate(groups: Sequence[dist.ProcessGroup]) -> None:
 
 def give_up(group: dist.ProcessGroup, why: str) -> None:
     """Let no plan run on the group any more: an operation on it has failed."""
-    _failed.setdefault(group, why)
+    _failed.setdefault(ref(group, _failed.pop), why)
 
 
 def refuse_failed(group: dist.ProcessGroup) -> None:
     """Raise CommlangError for a group that was given up: what runs on it would hang, or pair up."""
     if not _failed:
         return
-    why = _failed.get(group)
+    why = _failed.get(ref(group))
     if why is not None:
         raise CommlangError(
             f"an operation on this process group has failed ({why}), so its ranks are at different "

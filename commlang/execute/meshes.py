@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Where = dist.ProcessGroup | DeviceMesh
 
+_ALIVE: dict[dist.ProcessGroup, Any] = cast("Any", dist.distributed_c10d)._world.pg_map
+"""torch's own list of groups, looked up once: every run of a plan asks."""
+
 
 class Axes:
     """A mesh's groups, by the numbers of the plan's groups whose place they take.
@@ -45,7 +48,7 @@ class Axes:
 
 def is_alive(group: dist.ProcessGroup) -> bool:
     """Whether a group was not destroyed, which a mesh that still holds it does not show."""
-    return group in cast("Any", dist.distributed_c10d)._world.pg_map
+    return group in _ALIVE
 
 
 def checked_group(plan: Plan, group: Where | int | None) -> dist.ProcessGroup:

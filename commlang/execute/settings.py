@@ -23,6 +23,8 @@ class Settings:
     externs: tuple[tuple[str, str], ...] = ()
     trace: str | None = None
     """Where to write a trace."""
+    predict: str | None = None
+    """The machine on which the run is simulated, too."""
 
     @property
     def wants_mpi(self) -> bool:

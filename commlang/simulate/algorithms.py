@@ -4,8 +4,8 @@ Every algorithm works on a table of members, one row for each of several groups 
 side by side, and returns its steps. N stands for the bytes of the longer side of a call's data:
 the tensor of all_reduce, broadcast and reduce, else what all members together hold.
 
-One round costs alpha + k beta (Hockney) with alpha = L: backends pay the overhead once a call, which
-adds 2 o, and not each round (NCCL's model is the same, baseLat + nsteps lat, in
+One round costs alpha + k beta (Hockney) with alpha = L: backends pay the overhead once a call, not
+each round, which adds 2 o (NCCL's model is the same, baseLat + nsteps lat, in
 https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc). Sources of the formulas:
 
 - ring, doubling (recursive doubling and halving, Bruck), tree (binomial) and scatter_gather:
@@ -91,9 +91,9 @@ def ring(members: Array, root: int) -> list[Step]:
 def two_trees(members: Array, root: int) -> list[Step]:
     """2 log n alpha + 2 N beta, of the bandwidth that trees reach."""
     n = members.shape[1]
-    child = np.arange(n)
-    low = np.where(child, child & -child, 1 << _log2(n))  # lowest bit: leaves are odd
-    up = np.where(child & (low << 1), child - low, child + low)
+    child: Array = np.arange(n, dtype=np.int64)
+    low: Array = np.where(child, child & -child, 1 << _log2(n))  # lowest bit: leaves are odd
+    up: Array = np.where(child & (low << 1), child - low, child + low)
     up = np.where(up >= n, child - low, up)
     inner = child[1:]
     steps: list[Step] = []
@@ -141,7 +141,7 @@ def _tree(members: Array, root: int, *, inward: bool, parts: bool) -> list[Step]
     placed = np.roll(members, -root, axis=1)
     steps: list[Step] = []
     for k in reversed(range(_log2(n))):
-        child = np.arange(1 << k, n, 2 << k)
+        child: Array = np.arange(1 << k, n, 2 << k, dtype=np.int64)
         part = min(1 << k, n - (1 << k)) / n if parts else 1.0
         src, dst = placed[:, child - (1 << k)].ravel(), placed[:, child].ravel()
         steps.append(Step(*((dst, src) if inward else (src, dst)), part, 1, part))
@@ -199,7 +199,7 @@ def direct(members: Array, root: int) -> list[Step]:
     """alpha + the sum of g + N / n beta over a rank's peers."""
     groups, n = members.shape
     most = max(1, min(n - 1, _SHIFTS // (groups * n)))
-    shifts = np.unique(np.linspace(1, n - 1, most).astype(np.int64))
+    shifts = np.unique(np.linspace(1, n - 1, most, dtype=np.int64))
     src = np.tile(members.ravel(), len(shifts))
     dst = np.concatenate([np.roll(members, -int(s), axis=1).ravel() for s in shifts])
     weight = (n - 1) / len(shifts)

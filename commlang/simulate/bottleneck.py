@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from commlang.records import record
 from commlang.simulate.wiring import CALL, LOCAL, RECV, SEND
 
 if TYPE_CHECKING:
-    from commlang.program.columns import Array
+    from commlang.program.columns import Array, Program
     from commlang.simulate.result import Simulation
 
 
@@ -50,7 +51,7 @@ def stretches(simulation: Simulation) -> list[Stretch]:
 
 
 def _parts(simulation: Simulation) -> dict[Cause, Array]:
-    """Per row of the path, its seconds by cause: data first, then fixed costs, the rest queueing."""
+    """Per row of the path, its seconds by cause: data, then fixed costs, the rest queueing."""
     path, wiring, costs = simulation.path, simulation.wiring, simulation.costs
     role, link = wiring.role[path.row], np.maximum(wiring.link[path.row], 0)
     local, call = role == LOCAL, role == CALL
@@ -84,7 +85,7 @@ def bottleneck(simulation: Simulation) -> str:
     cause = max(total, key=lambda one: total[one])
     worst = max(found, key=lambda s: s.causes[cause])
     part = f"{100 * total[cause] / simulation.makespan:.0f} % of the critical path"
-    text = f"`{simulation.program.text(worst.row)}` ({simulation.program.where(worst.row)})"
+    text = f"`{simulation.program.text(worst.row)}` ({_where(simulation.program, worst.row)})"
     match cause:
         case Cause.WORK:
             return f"Local work: it is {part}, most of it {text}."
@@ -103,6 +104,11 @@ def bottleneck(simulation: Simulation) -> str:
             )
 
 
+def _where(program: Program, row: int) -> str:
+    """`file.cl:line:column`, without the folders."""
+    return PurePath(program.where(row)).name
+
+
 def _link(simulation: Simulation, row: int) -> str:
     program, machine = simulation.program, simulation.machine
     if simulation.wiring.role[row] in (SEND, RECV):
@@ -112,7 +118,7 @@ def _link(simulation: Simulation, row: int) -> str:
     pattern = simulation.calls.patterns[int(simulation.calls.pattern[call])]
     if not len(pattern.resource):
         return ""
-    slowest = pattern.resource[int(np.argmax(pattern.share))]
+    slowest = int(pattern.resource[int(np.argmax(pattern.share))])
     return f" of {machine.links[machine.resources[slowest].link].name}"
 
 

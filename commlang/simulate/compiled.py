@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from commlang.version import __version__
 @cache
 def compiled(function: Any) -> Any:
     """The function in machine code, compiled when it is first called unless the cache has it."""
-    import numba
-    from numba.core import config
-
+    numba, config = _module("numba"), _module("numba.core.config")
     folder = cache_folder()
     before = config.CACHE_DIR
     # numba asks for the folder when it decorates; later functions of others keep theirs.
@@ -29,6 +28,10 @@ def compiled(function: Any) -> Any:
         return numba.njit(cache=folder is not None)(function)
     finally:
         config.CACHE_DIR = before
+
+
+def _module(name: str) -> Any:
+    return import_module(name)
 
 
 def cache_folder() -> Path | None:

@@ -55,7 +55,7 @@ def trace(
     start, after, role, link = wiring.start, wiring.after, wiring.role, wiring.link
     send, recv, queued = wiring.send, wiring.recv, wiring.queued
     member, first, before = wiring.member, wiring.first, wiring.before
-    issue, occupy, eager = costs.issue, costs.occupy, costs.eager
+    eager = costs.eager
     point, binder, begin, end = clock.point, clock.binder, clock.begin, clock.end
     moved, met = clock.moved, clock.met
     rows, seconds, origins = [row], [0.0], [row]
@@ -77,15 +77,14 @@ def trace(
         else:
             ahead = len(eager) > 0 and eager[number]
             other = recv[number] + 0 if role[row] == SEND else send[number] + 0
-            if ahead and role[row] == SEND:
-                pass
-            elif ahead and role[row] == RECV and begin[row] + issue[number] >= time:
-                pass
-            elif begin[row] < moved[number] or (ahead and begin[other] == moved[number]):
-                if begin[other] == moved[number]:
-                    origin = other
-                elif queued[number] and moved[number - 1] + occupy[number - 1] == moved[number]:
-                    previous = send[number - 1] + 0
+            if ahead:  # only an eager message's recv waits, and only until it has arrived
+                waited = role[row] == RECV and begin[row] + costs.receipt[number] < time
+            else:
+                waited = begin[row] < moved[number]
+            if waited and begin[other] == moved[number]:
+                origin = other
+            elif waited and queued[number]:
+                previous = send[number - 1] + 0
         if previous >= 0:
             until = met[number] if role[row] == CALL else moved[number]
         else:

@@ -129,7 +129,7 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
             k += 1
             kind, number = role[row], link[row] + 0
             # Sends and local work share the rank's processor; the rest is posted at once.
-            now = base + taken if kind == LOCAL or kind == SEND else base
+            now = base + taken if kind in (LOCAL, SEND) else base
             begin[row] = now
             if after[row] >= 0:
                 happened[0] = -1 - row
@@ -144,12 +144,12 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
                 met[number] = max(met[number], now)
                 if waiting[number] == 0:
                     last = before[number]
-                    if last >= 0:
-                        met[number] = max(met[number], ended[member[first[last]]])
                     if on:
                         row = member[first[number]] + 0
                         heapq.heappush(queue, (met[number], row, -1 - number, 0))
                     else:
+                        if last >= 0:
+                            met[number] = max(met[number], ended[member[first[last]]])
                         call, time = number, met[number] + seconds[number]
             else:
                 other = begin[recv[number] if kind == SEND else send[number]]
@@ -174,7 +174,14 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
         elif len(queue) > 0:
             time, _, number, hop = heapq.heappop(queue)
             if number < 0:
-                call = -1 - number
+                call, last = -1 - number, before[-1 - number]
+                if last >= 0:  # it waits for the call before, which may itself wait in the queue
+                    over = ended[member[first[last]]]
+                    over = over if over == over else met[last]
+                    if over > time or ended[member[first[last]]] != over:
+                        met[call] = max(met[call], over)
+                        heapq.heappush(queue, (met[call], member[first[call]] + 0, number, 0))
+                        continue
                 time = met[call] + seconds[call]
                 for i in range(uses[pattern[call]], uses[pattern[call] + 1]):
                     until = max(met[call], free[used[i]]) + share[i] * volume[call]

@@ -1,4 +1,4 @@
-"""The engine without contention, level by level on whole arrays: numpy alone, for broad programs."""
+"""The engine without contention, level by level on arrays: numpy alone, for broad programs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def by_levels(wiring: Wiring, costs: Costs) -> Clock | None:
 
 class _Levels:
     def __init__(self, wiring: Wiring, costs: Costs) -> None:
-        from commlang.simulate.run import blank, pending_of
+        from commlang.simulate.run import blank
 
         self.wiring, self.costs, self.clock = wiring, costs, blank(wiring)
-        self.pending = pending_of(wiring)
+        self.pending = wiring.pending.copy()
         self.waiting = np.diff(wiring.first)
         self.offset, self.issued = _offsets(wiring, costs)
         none = np.zeros(0, dtype=np.int64)
@@ -142,7 +142,8 @@ class _Levels:
 def _offsets(wiring: Wiring, costs: Costs) -> tuple[Array, Array]:
     """Per row, how long the rows before it at its point keep the processor, and how long it does.
 
-    Recvs and calls are posted at once. Sums are made in the order of the rows, one place after the other, as the kernel makes them.
+    Recvs and calls are posted at once. Sums are made in the order of the rows, one place after the
+    other, as the kernel makes them.
     """
     issued = costs.work.copy()
     sends = np.flatnonzero(wiring.role == SEND)

@@ -12,7 +12,7 @@ from commlang.simulate.kernel import Costs, Sharing
 from commlang.simulate.messages import messages_of
 from commlang.simulate.noise import Jitter, Straggler, factors
 from commlang.simulate.result import Simulation
-from commlang.simulate.run import Engine, run
+from commlang.simulate.run import Engine, choose, run
 from commlang.simulate.sizes import Bytes, local_work, uncosted
 from commlang.simulate.wiring import Wiring, refuse, wire
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from commlang.schedule import Bucket
     from commlang.simulate.calls import Calls
     from commlang.simulate.messages import Messages
+    from commlang.simulate.wiring import Wiring
     from commlang.topology import Machine
 
 
@@ -55,7 +56,8 @@ def simulate(
     given, chosen = dict(costs or {}), asked_for(algorithms or {})
     slow, noise = factors(stragglers, program.world), Jitter(jitter, seed)
     _check(given, eager)
-    wiring, sizes = wire(program), Bytes(program)
+    engine = choose(engine, len(program))
+    wiring, sizes = wire(program, fast=engine == "numba"), Bytes(program)
     work = local_work(program, machine, given) * slow[program.rank]
     messages = messages_of(program, machine, wiring, sizes)
     calls = calls_of(
@@ -67,7 +69,7 @@ def simulate(
         contention=contention,
         buckets=buckets,
     )
-    prices = _prices(messages, calls, noise.on(work), slow, noise, eager)
+    prices = _prices(wiring, messages, calls, work, slow, noise, eager)
     sharing = _sharing(machine, messages, calls, contention)
     clock = run(wiring, prices, sharing, engine)
     if len(clock.begin) and np.isnan(clock.begin).any():
@@ -86,7 +88,13 @@ def _check(costs: Mapping[str, float], eager: int) -> None:
 
 
 def _prices(
-    messages: Messages, calls: Calls, work: Array, slow: Array, noise: Jitter, eager: int
+    wiring: Wiring,
+    messages: Messages,
+    calls: Calls,
+    work: Array,
+    slow: Array,
+    noise: Jitter,
+    eager: int,
 ) -> Costs:
     """Durations by LogGP: o + L + (k - 1) G, and o again for the receiver."""
     pairs, pair = messages.pairs, messages.pair
@@ -94,13 +102,13 @@ def _prices(
     receipt = (pairs.overhead * slow[messages.dst])[pair]
     long = np.maximum(messages.bytes - 1, 0) * pairs.pace[pair]
     return Costs(
-        work=work,
+        work=noise.on(work, np.arange(len(work)) if noise else work),
         issue=issue,
-        flight=issue + noise.on(pairs.latency[pair] + long),
+        flight=issue + noise.on(pairs.latency[pair] + long, wiring.send),
         receipt=receipt,
         occupy=pairs.gap[pair] + long,
         eager=messages.bytes <= eager if eager else np.zeros(0, dtype=np.bool_),
-        seconds=noise.on(calls.seconds),
+        seconds=noise.on(calls.seconds, wiring.member[wiring.first[:-1]]),
     )
 
 

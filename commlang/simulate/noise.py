@@ -33,7 +33,7 @@ def factors(stragglers: Sequence[Straggler], world: int) -> Array:
             raise UsageError(f"straggler {one.rank}: there are ranks 0 to {world - 1}")
         if not 0 < one.factor <= MAX_FACTOR:
             raise UsageError(
-                f"straggler {one.rank}: a factor lies above 0 and up to {MAX_FACTOR:g}"
+                f"straggler {one.rank}: a factor is more than 0, at most {MAX_FACTOR:g}"
             )
         found[one.rank] *= one.factor
     return found
@@ -51,9 +51,11 @@ class Jitter:
     def __bool__(self) -> bool:
         return self._sigma > 0
 
-    def on(self, times: Array) -> Array:
-        """These times, each with a factor of its own."""
+    def on(self, times: Array, rows: Array) -> Array:
+        """These times, each with a factor of its own, given out in the order of `rows`."""
         if not self:
             return times
         normal = self._random.standard_normal(len(times))
-        return times * np.exp(self._sigma * normal - self._sigma**2 / 2)
+        factors = np.empty(len(times))
+        factors[np.argsort(rows)] = np.exp(self._sigma * normal - self._sigma**2 / 2)
+        return times * factors

@@ -11,7 +11,6 @@ from commlang.errors import UsageError
 from commlang.simulate.kernel import Clock, State, walk
 
 if TYPE_CHECKING:
-    from commlang.program.columns import Array
     from commlang.simulate.kernel import Costs, Sharing
     from commlang.simulate.wiring import Wiring
 
@@ -21,20 +20,12 @@ SMALL = 100_000
 """Rows up to which loading numba takes longer than doing without."""
 
 
-def pending_of(wiring: Wiring) -> Array:
-    """How many things each point waits for."""
-    count = np.zeros(wiring.points, dtype=np.int64)
-    for column in (wiring.end, wiring.after):
-        count += np.bincount(column[column >= 0], minlength=wiring.points)
-    return count
-
-
 def blank(wiring: Wiring) -> Clock:
     """A clock before anything has happened."""
     nan = np.nan
     return Clock(
         np.zeros(wiring.points),
-        np.full(wiring.points, -1, dtype=np.int64),
+        np.full(wiring.points, -1, dtype=np.int32),
         np.full(len(wiring.start), nan),
         np.full(len(wiring.start), nan),
         np.full(len(wiring.send), nan),
@@ -43,13 +34,9 @@ def blank(wiring: Wiring) -> Clock:
 
 
 def run(wiring: Wiring, costs: Costs, sharing: Sharing, engine: Engine = "auto") -> Clock:
-    """The clock of a program; raises UsageError if `engine` is not there or cannot do this."""
-    if engine == "auto":
-        large = "numba" if has_numba() else "numpy"
-        engine = "python" if len(wiring.start) <= SMALL else large
+    """The clock of a program; raises UsageError if numba is asked for and not there."""
+    engine = choose(engine, len(wiring.start))
     if engine == "numba":
-        if not has_numba():
-            raise UsageError("numba is not installed: `pip install 'commlang[fast]'`")
         from commlang.simulate.compiled import compiled
 
         clock = blank(wiring)
@@ -62,6 +49,17 @@ def run(wiring: Wiring, costs: Costs, sharing: Sharing, engine: Engine = "auto")
         if clock is not None:
             return clock
     return _interpreted(wiring, costs, sharing)
+
+
+def choose(engine: Engine, rows: int) -> Engine:
+    """The form that is asked for, or fastest for so many rows; raises UsageError without numba."""
+    if engine == "numba" and not has_numba():
+        raise UsageError("numba is not installed: `pip install 'commlang[fast]'`")
+    if engine != "auto":
+        return engine
+    if rows <= SMALL:
+        return "python"
+    return "numba" if has_numba() else "numpy"
 
 
 @cache
@@ -85,7 +83,7 @@ def state_of(wiring: Wiring, costs: Costs, sharing: Sharing) -> State:
     """The engine's state at the start."""
     messages, sizes = len(wiring.send), np.diff(wiring.first)
     return State(
-        pending=pending_of(wiring),
+        pending=wiring.pending.copy(),
         waiting=sizes,
         ready=np.zeros(wiring.points, dtype=np.int64),
         happened=np.zeros(int(sizes.max(initial=0)) + 4, dtype=np.int64),
@@ -96,5 +94,4 @@ def state_of(wiring: Wiring, costs: Costs, sharing: Sharing) -> State:
 
 
 def _lists(columns: Any) -> Any:
-    kind = type(columns)
-    return kind(*(c.tolist() if isinstance(c, np.ndarray) else c for c in columns))
+    return columns._make(c.tolist() if isinstance(c, np.ndarray) else c for c in columns)

@@ -10,6 +10,7 @@ from commlang.dtypes import DTYPES
 from commlang.errors import UsageError
 from commlang.expand.record import Column
 from commlang.operations import Kind
+from commlang.program.sorting import stable_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,9 @@ class Bytes:
         """What each row reads and what it writes."""
         program = self.program
         counts = program.count[rows].astype(np.int64)
+        width = int(counts.max(initial=0))
+        if width and (counts == width).all():
+            return self._alike(program.first[rows], width)
         owner = np.repeat(np.arange(len(rows)), counts)
         ends = np.cumsum(counts)
         at = np.repeat(program.first[rows] - (ends - counts), counts) + np.arange(len(owner))
@@ -50,6 +54,15 @@ class Bytes:
             np.bincount(owner, np.where(access != other, each, 0), len(rows)).astype(np.int64)
             for other in (_WRITE, _READ)
         )
+        return reads, writes
+
+    def _alike(self, first: Array, width: int) -> tuple[Array, Array]:
+        """The same for rows that all have so many operands."""
+        reads, writes = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
+        for place in range(width):
+            access, each = self.program.operands.access[first + place], self._each[first + place]
+            reads += np.where(access != _WRITE, each, 0)
+            writes += np.where(access != _READ, each, 0)
         return reads, writes
 
 
@@ -61,7 +74,8 @@ def local_work(program: Program, machine: Machine, costs: Mapping[str, float]) -
     """
     work = np.zeros(len(program))
     unused = dict(costs)
-    order = np.argsort(program.site, kind="stable") if len(program) else program.site
+    local = np.flatnonzero((program.kind >= Kind.COPY) & (program.kind <= Kind.EXTERN))
+    order = local[stable_order(program.site[local])] if len(local) else local
     bounds = np.searchsorted(program.site[order], np.arange(len(program.sites) + 1))
     sizes = Bytes(program)
     for number, site in enumerate(program.sites):

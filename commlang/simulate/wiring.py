@@ -13,9 +13,10 @@ import numpy as np
 
 from commlang.errors import PatternError, UsageError
 from commlang.operations import Kind
-from commlang.program.matching import all_meet, match_collectives, match_messages
+from commlang.program.matching import agree, match_collectives, match_messages
 from commlang.program.points import find_points
 from commlang.program.sorting import is_sorted, stable_order
+from commlang.simulate.fast_wiring import Rows, rows_of, wire_rows
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array, Program
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 LOCAL, SEND, RECV, CALL = range(4)
 """What a row is to the engine; a wait is a local row that takes no time."""
 
-_ROLES = np.array(
+ROLES = np.array(
     [SEND, RECV, *[CALL] * (Kind.BARRIER - Kind.RECV), *[LOCAL] * (Kind.WAIT - Kind.BARRIER)],
     dtype=np.int8,
 )
@@ -35,6 +36,7 @@ class Wiring(NamedTuple):
 
     - rows that start at point p: `order[pointer[p] : pointer[p + 1]]`, where an empty `order`
       stands for the rows themselves;
+    - per point: `pending`, how many rows it waits for;
     - per row: `start`, the point at which it starts; `end`, the one that waits for it to end, -1
       for none; `after`, for asynchronous rows the point that waits for its issue, else -1; `role`,
       one of `LOCAL` to `CALL`; `link`, its message or its call, else -1;
@@ -51,6 +53,7 @@ class Wiring(NamedTuple):
     start: Array
     end: Array
     after: Array
+    pending: Array
     role: Array
     link: Array
     send: Array
@@ -68,39 +71,95 @@ class Wiring(NamedTuple):
         return len(self.pointer) - 1
 
 
-def wire(program: Program) -> Wiring:
-    """The wiring of a whole, verified program; raises PatternError if something is never met."""
+def wire(program: Program, *, fast: bool = False) -> Wiring:
+    """The wiring of a whole, verified program; raises PatternError if something is never met.
+
+    With `fast`, it is made by numba where that is possible.
+    """
     if len(program.ranks) != program.world:
         raise UsageError("only a program of all ranks can be simulated")
-    messages, calls = match_messages(program), match_collectives(program)
-    if not all_meet(program, messages, calls):
+    calls = match_collectives(program)
+    if not calls.whole.all() or not agree(program, calls):
         refuse(program)
-    points = find_points(program, local=True)
+    rows = rows_of(program, ROLES) if fast else None
+    return _by_sorting(program, calls) if rows is None else _by_rows(program, calls, rows)
+
+
+def _by_sorting(program: Program, calls: Collectives) -> Wiring:
+    messages, points = match_messages(program), find_points(program, local=True)
+    if len(messages.lone):
+        refuse(program)
     start, end, after = (c.astype(np.int32) for c in (points.start, points.end, points.after))
-    link = np.full(len(program), -1, dtype=np.int32)
-    number = np.arange(len(messages.send), dtype=np.int32)
-    link[messages.send], link[messages.recv] = number, number
-    instance = np.repeat(np.arange(len(calls.start) - 1, dtype=np.int32), np.diff(calls.start))
-    link[calls.row] = instance
     later = program.site_async[program.site] if len(program) else np.zeros(0, dtype=np.bool_)
+    after = np.where(later, after, np.int32(-1))
     outside = start < points.chained
+    send, recv = messages.send.astype(np.int32), messages.recv.astype(np.int32)
+    link = np.full(len(program), -1, dtype=np.int32)
+    link[send] = link[recv] = np.arange(len(send), dtype=np.int32)
     return Wiring(
-        pointer=np.concatenate([[0], np.cumsum(np.bincount(start, minlength=points.count))]),
-        order=np.zeros(0, dtype=np.int64) if is_sorted(start) else stable_order(start),
+        pointer=np.append(0, np.cumsum(np.bincount(start, minlength=points.count))).astype(
+            np.int32
+        ),
+        order=(stable_order(start) if not is_sorted(start) else start[:0]).astype(np.int32),
         start=start,
         end=end,
-        after=np.where(later, after, np.int32(-1)),
-        role=_ROLES[program.kind],
-        link=link,
-        send=messages.send,
-        recv=messages.recv,
-        queued=_queued(program, messages.send, messages.recv, outside),
-        member=calls.row,
-        first=calls.start,
-        before=_before(calls, outside),
+        after=after,
+        pending=_count(end, points.count) + _count(after, points.count),
+        role=ROLES[program.kind],
+        send=send,
+        recv=recv,
+        queued=_queued(program, send, recv, outside),
         last=points.last,
         chained=points.chained,
+        **_of_calls(calls, link, outside),
     )
+
+
+def _by_rows(program: Program, calls: Collectives, rows: Rows) -> Wiring:
+    from commlang.simulate.compiled import compiled
+
+    count, sends = len(program), int((program.kind == Kind.SEND).sum())
+    start, end, after, link = (np.full(count, -1, dtype=np.int32) for _ in range(4))
+    role = np.empty(count, dtype=np.int8)
+    pointer, pending = (np.zeros(count + program.world + 1, dtype=np.int32) for _ in range(2))
+    send, recv = (np.zeros(sends, dtype=np.int32) for _ in range(2))
+    queued, last = np.ones(sends, dtype=np.bool_), np.zeros(program.world, dtype=np.int64)
+    out = (start, end, after, role, link, pointer, pending, last, send, recv, queued)
+    slots = 1 << (2 * sends + 2).bit_length()
+    met = compiled(wire_rows)(rows, (SEND, RECV), slots, out)
+    if met != sends:
+        refuse(program)
+    points = int(last[-1]) + 1
+    pointer[points] = count
+    return Wiring(
+        pointer=pointer[: points + 1],
+        order=start[:0],
+        start=start,
+        end=end,
+        after=after,
+        pending=pending[:points],
+        role=role,
+        send=send,
+        recv=recv,
+        queued=queued,
+        last=last,
+        chained=points,
+        **_of_calls(calls, link, np.ones(count, dtype=np.bool_)),
+    )
+
+
+def _of_calls(calls: Collectives, link: Array, outside: Array) -> dict[str, Array]:
+    """The columns of calls, and `link` with theirs."""
+    if len(calls.row):
+        instance = np.arange(len(calls.start) - 1, dtype=np.int32)
+        link[calls.row] = np.repeat(instance, np.diff(calls.start))
+    first, member = calls.start.astype(np.int32), calls.row.astype(np.int32)
+    return {"link": link, "member": member, "first": first, "before": _before(calls, outside)}
+
+
+def _count(points: Array, count: int) -> Array:
+    """How many rows name each point."""
+    return np.bincount(points[points >= 0], minlength=count).astype(np.int32)
 
 
 def _queued(program: Program, send: Array, recv: Array, outside: Array) -> Array:

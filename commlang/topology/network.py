@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from commlang.records import record
-from commlang.topology.model import GRIDS, TREES, Level, Machine
+from commlang.topology.parts import GRIDS, TREES
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
+    from commlang.topology.model import Machine
+    from commlang.topology.parts import Level
 
 
 @record
@@ -44,6 +46,11 @@ class Tier:
         return self.level.ports
 
     @property
+    def sides(self) -> tuple[int, ...]:
+        """The dimensions of a grid in which there is anywhere to go."""
+        return tuple(side for side in self.level.size if side > 1)
+
+    @property
     def separate(self) -> bool:
         return self.level.kind not in ("switch", "fat_tree") and self.ports > 1
 
@@ -68,7 +75,7 @@ class Tier:
             case "full":
                 return self.groups * self.ports * self.count * (self.count - 1)
             case "ring" | "torus":
-                return self.inputs * 2 * len(self.level.size)
+                return self.inputs * 2 * len(self.sides)
             case "bus":
                 return self.groups * self.ports
             case _:
@@ -136,7 +143,7 @@ def network_of(machine: Machine) -> Network:
             link=index[level.link],
             latency=link.latency,
             hop=default if level.hop is None else level.hop,
-            bandwidth=link.bandwidth,
+            bandwidth=level.channel or link.bandwidth,
             inside=inside,
             groups=machine.size // (inside * level.count),
             leaves=math.ceil(level.count / level.leaf) if level.kind in TREES and level.leaf else 1,

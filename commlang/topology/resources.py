@@ -95,11 +95,13 @@ def _grid(tier: Tier, inner: str) -> Iterator[tuple[str, str, str]]:
     for child in range(tier.groups * tier.count):
         for port in range(tier.ports):
             stride = 1
-            for extent in tier.level.size:
+            for extent in tier.sides:
                 at = child % tier.count // stride % extent
                 for way in (1, -1):
                     near = child + ((at + way) % extent - at) * stride
-                    yield _told(f"{inner} {child}", f"{inner} {near}", _port(tier, port))
+                    # Two devices are neighbours both ways round.
+                    more = _port(tier, port) + (", down" if extent == 2 and way < 0 else "")
+                    yield _told(f"{inner} {child}", f"{inner} {near}", more)
                 stride *= extent
 
 

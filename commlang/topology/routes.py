@@ -8,7 +8,7 @@ import numpy as np
 
 from commlang.errors import CommlangError
 from commlang.records import record
-from commlang.topology.model import GRIDS
+from commlang.topology.parts import GRIDS
 
 if TYPE_CHECKING:
     from commlang.program.columns import Array
@@ -209,7 +209,7 @@ def _legs(tier: Tier, src: Array, dst: Array) -> list[tuple[int, Array, Array, A
     """
     found: list[tuple[int, Array, Array, Array]] = []
     a, b = tier.place(src) % tier.count, tier.place(dst) % tier.count
-    for extent in tier.level.size:
+    for extent in tier.sides:
         start, end = a % extent, b % extent
         a, b = a // extent, b // extent
         up = (end - start) % extent if tier.level.wrap else end - start

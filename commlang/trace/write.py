@@ -13,7 +13,7 @@ from commlang.trace.events import events
 from commlang.trace.format import ClockFact, Header, parameters_of, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from commlang.plan import Plan
     from commlang.trace.clocks import RankTrace
@@ -62,7 +62,11 @@ def write_trace(
     """
     per_rank = max(1, MOST_ROWS // plan.world)
     header = _header(plan, ranks, facts, runs, per_rank)
-    lines = _lines(header, events(plan, ranks, per_rank))
+    write_whole(path, _lines(header, events(plan, ranks, per_rank)))
+
+
+def write_whole(path: str, lines: Iterable[str]) -> None:
+    """Write a file that others see whole or not at all; raises OSError."""
     target = Path(path)
     if target.exists() and not target.is_file():  # a pipe or a terminal
         with target.open("w", encoding="utf-8") as stream:

@@ -60,7 +60,8 @@ def test_without_a_file_it_is_svg_on_standard_output(
     result = cli("draw", "-", stdin=PAIR)
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("<svg ")
-    assert result.out == cli("draw", "pair.cl", "--format", "svg").out.replace("pair.cl:", "&lt;stdin&gt;:")
+    of_file = cli("draw", "pair.cl", "--format", "svg").out
+    assert result.out == of_file.replace("pair.cl:", "&lt;stdin&gt;:")
 
 
 def test_parameters_and_presets(cli: Callable[..., Result], pair: Path) -> None:
@@ -121,10 +122,43 @@ def test_what_cannot_be_read_is_not_drawn(cli: Callable[..., Result], folder: Pa
     assert not Path("a.svg").exists()
 
 
+def test_a_picture_does_not_replace_its_pattern(cli: Callable[..., Result], pair: Path) -> None:
+    result = cli("draw", "pair.cl:pair", "--format", "svg", "-o", "./pair.cl")
+    assert result.code == 2
+    assert result.err == "error: -o ./pair.cl: this is the pattern itself; name another file\n"
+    assert pair.read_text(encoding="utf-8") == PAIR
+
+
+def test_text_holds_no_commands_for_a_terminal(cli: Callable[..., Result], folder: Path) -> None:
+    text = PAIR + '    compute(1ms, label="\x1b[2J\x1b[31mred\x07")\n'
+    (folder / "pair.cl").write_text(text, encoding="utf-8")
+    for form in ("text", "svg", "mermaid", "dot"):
+        result = cli("draw", "pair.cl", "--format", form)
+        assert result.code == 0
+        assert "red" in result.out
+        assert not {"\x1b", "\x07"} & set(result.out)
+
+
+def test_the_order_of_a_run(cli: Callable[..., Result], folder: Path) -> None:
+    text = """\
+pattern late(x: float32[n], y: float32[n], n = 8):
+    compute(1ms, reads=[y])
+    all_reduce(x)
+"""
+    (folder / "late.cl").write_text(text, encoding="utf-8")
+    given = ("draw", "late.cl", "--format", "text", "--world", "2")
+    assert "rank 0  (compute         ){all_reduce x    }" in cli(*given).out
+    result = cli(*given, "--schedule", "overlap")
+    assert "rank 0  {all_reduce x" in result.out
+
+
 def test_simulated_times(cli: Callable[..., Result], pair: Path) -> None:
     result = cli("draw", "pair.cl", "--topology", "dgx-h100", "--format", "text", "--world", "2")
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[1].startswith("Simulated on dgx-h100; ")
+    picture = cli("draw", "pair.cl", "--topology", "dgx-h100").out
+    assert ">critical path</text>" in picture
+    assert " · on the critical path</title>" in picture
 
 
 def test_measured_times_stand_below_planned_ones(cli: Callable[..., Result], pair: Path) -> None:

@@ -51,3 +51,11 @@ def test_names_from_a_file_stay_text() -> None:
     mermaid = (GOLDEN / "step.mmd").read_text(encoding="utf-8")
     assert "#lt;/title#gt; #lt;b#gt; & ' ]]#gt; #59; #35; %#37; $x" in mermaid
     assert f'label="{hostile}"' in (GOLDEN / "step.dot").read_text(encoding="utf-8")
+
+
+def test_the_pictures_of_the_manual_are_current(drawn: Callable[..., Result]) -> None:
+    pictures = Path(__file__).parents[2] / "docs" / "img"
+    pipeline = (pictures / "one_f_one_b.svg").read_text(encoding="utf-8")
+    assert drawn("one_f_one_b", "--set", "micro=4", "--format", "svg").out == pipeline
+    deadlock = (pictures / "deadlock.svg").read_text(encoding="utf-8")
+    assert deadlock == (GOLDEN / "shift.svg").read_text(encoding="utf-8")

@@ -101,6 +101,13 @@ def test_planned_and_measured_lanes_alternate(program: Callable[..., Program]) -
     assert scene.origins == ("simulated on a box", "measured")
 
 
+def test_events_without_a_time_are_counted(program: Callable[..., Program]) -> None:
+    timing = Timing(np.array([0.0, np.nan]), np.array([1.0, np.nan]), "measured")
+    scene = make_scene(Subject(program("all_reduce", 2), (timing,)))
+    assert len(scene.bars) == 1
+    assert scene.notes == ["Events without a time, which are not drawn: 1 (measured)."]
+
+
 def test_a_deadlock_stops_all_and_shows_what_comes_after(program: Callable[..., Program]) -> None:
     text = """\
 pattern main(x: float32[n], y: float32[n], n = 8):

@@ -108,7 +108,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from([GOOD, ASTRA, NCCL]),
     st.lists(
