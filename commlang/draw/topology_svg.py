@@ -9,7 +9,8 @@ from commlang.draw.svg import CHARACTER, document, element, fitted, mark, number
 from commlang.draw.topology import TREES, child_wire, leaf_wire, make_load, peer_wires
 from commlang.draw.topology_blocks import BAR, BETWEEN, GAP, HEAD, PAD, WIRES, make_block
 from commlang.draw.topology_grid import grid_marks
-from commlang.draw.topology_wires import STYLE, legend, spread, straight_mark, wire_mark
+from commlang.draw.topology_wires import STYLE, legend, spread, straight_mark, style_of, wire_mark
+from commlang.draw.words import bytes_text
 
 if TYPE_CHECKING:
     from commlang.draw.subject import Subject
@@ -104,6 +105,12 @@ def _switches(
     words = f"{name} {block.number}{'' if name == kind else f' {kind}'}{planes}"
     parts = [_bar(words, x + PAD, x + block.width - PAD, y)]
     foot = y + BAR
+    if kind == "bus":
+        taps = [f"M{number(middle)} {number(top)}V{number(foot)}" for middle in middles]
+        found = child_wire(load, block.tier, first)
+        words += f": {bytes_text(found.there)}" if found.there else ""
+        bar = _bar(words, x + PAD, x + block.width - PAD, y, style_of(found))
+        return [bar, element("path", class_="tap", d="".join(taps))]
     if tier.leaves > 1:
         foot += WIRES + BAR
         parts += _leaves(load, block, middles, y, f"leaf{planes}")
@@ -129,10 +136,10 @@ def _leaves(load: Load, block: Block, middles: list[float], y: float, name: str)
     return parts
 
 
-def _bar(name: str, left: float, right: float, y: float) -> str:
+def _bar(name: str, left: float, right: float, y: float, style: str = "") -> str:
     size = {"x": left, "y": y, "width": right - left, "height": BAR}
     words = text((left + right) / 2, y + 13, fitted(name, right - left), class_="mid small")
-    return mark(name, element("rect", class_="bar", rx=3, **size), words)
+    return mark(name, element("rect", class_=f"bar {style}".strip(), rx=3, **size), words)
 
 
 def _peers(load: Load, block: Block, middles: list[float], top: float) -> list[str]:
@@ -147,6 +154,7 @@ def _peers(load: Load, block: Block, middles: list[float], top: float) -> list[s
         path = f"M{number(a)} {number(top)}C{number(a)} {number(top - rise)} "
         path += f"{number(b)} {number(top - rise)} {number(b)} {number(top)}"
         spot = (a + b) / 2, top - rise * 0.75 - 4
-        few = found.label("→←") if len(block.places) <= 4 else []
-        parts.append(wire_mark(load, found, path, few, spot, "mid"))
+        few = len(block.places) <= 4
+        words = [" ".join(found.label("→←"))] if few and found.seconds else []
+        parts.append(wire_mark(load, found, path, words, spot, "mid"))
     return parts

@@ -15,6 +15,7 @@ STYLE = """\
 .wire{stroke:var(--message);fill:none;stroke-linecap:butt}.wire.idle{stroke:var(--rule)}
 .wire.worst{stroke:var(--alarm)}.frame{fill:none;stroke:var(--rule)}
 .box{fill:var(--lane);stroke:var(--dim)}.bar{fill:var(--rule)}
+.bar.wire{fill:var(--rule);stroke-width:3}.bar.idle{stroke:none}.tap{stroke:var(--dim);fill:none}
 .halo{stroke:var(--paper);stroke-width:3;paint-order:stroke}
 """
 

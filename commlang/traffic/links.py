@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from commlang.program.columns import Array
     from commlang.traffic.table import Traffic
 
+AT_ONCE = 1 << 16
+"""Pairs whose routes are laid out at a time: on a large ring each may pass a thousand channels."""
+
 
 class RoutesLike(Protocol):
     """Of message i, `resource[pointer[i] : pointer[i + 1]]` are the channels that it passes."""
@@ -64,9 +67,12 @@ def by_resource(traffic: Traffic, machine: MachineLike) -> Array:
     """Bytes through each of a machine's `resources`: int64; raises UsageError as above."""
     _fit(traffic, machine)
     pairs = traffic.pairs()
-    routes = machine.routes(pairs.src, pairs.dst)
-    each = np.repeat(pairs.bytes, np.diff(routes.pointer))
-    return sums(np.asarray(routes.resource), each, len(machine.capacities))
+    found = np.zeros(len(machine.capacities), dtype=np.int64)
+    for start in range(0, len(pairs), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        routes = machine.routes(pairs.src[some], pairs.dst[some])
+        np.add.at(found, routes.resource, np.repeat(pairs.bytes[some], np.diff(routes.pointer)))
+    return found
 
 
 def _fit(traffic: Traffic, machine: MachineLike) -> None:

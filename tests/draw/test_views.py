@@ -19,11 +19,11 @@ from commlang.draw.graph import MOST, make_graph
 from commlang.draw.graph_layout import WIDTH, lay_out
 from commlang.draw.heat import Scale
 from commlang.draw.matrix import make_matrix
-from commlang.draw.topology import make_load
+from commlang.draw.topology import make_load, peer_wires
 from commlang.draw.topology_blocks import make_block, worst_device
 from commlang.errors import UsageError
 from commlang.program.timing import Timing
-from commlang.topology import load_machine, machine_names
+from commlang.topology import Machine, load_machine, machine_names
 from commlang.traffic import by_resource, traffic
 
 if TYPE_CHECKING:
@@ -274,6 +274,52 @@ pattern main(x: float32[8]):
     assert "Busiest: device 100 → node 12, 32 B in" in picture
     wires = [tip for tip in tips(picture) if tip.startswith("device 101 →")]
     assert wires[0].startswith("device 101 → node 12: 0 B, back: 32 B · nvlink, busy for")
+
+
+def level(name: str, kind: str, link: str, size: object, **more: object) -> dict[str, object]:
+    return {"name": name, "kind": kind, "link": link, "size": size, **more}
+
+
+ODD: list[list[dict[str, object]]] = [
+    [level("r", "ring", "a", 4), level("s", "switch", "b", 4)],
+    [level("s", "switch", "a", 4), level("r", "ring", "b", 4)],
+    [level("d", "switch", "a", 2), level("bus", "bus", "b", 4, ports=2, carries=True)],
+    [level("d", "switch", "a", 4), level("f", "full", "b", 4, ports=2)],
+    [level("t", "torus", "a", [3, 2, 2, 2])],
+    [level("t", "ring", "a", 16, wrap=False)],
+    [level("t", "ring", "a", 2), level("u", "torus", "b", [2, 2])],
+    [level("n", "switch", "a", 2), level("x", "fat_tree", "b", 4, leaf=2, oversubscription=2)],
+]
+
+
+@pytest.mark.parametrize("levels", ODD, ids=lambda levels: "-".join(str(v["kind"]) for v in levels))
+def test_all_kinds_of_levels_are_drawn(levels: list[dict[str, object]], program: Make) -> None:
+    links = [{"name": name, "latency": "1us", "bandwidth": "1GB/s"} for name in "ab"]
+    machine = Machine.model_validate({"name": "odd", "links": links, "levels": levels})
+    world = min(machine.size, 16)
+    subject = Subject(program(EVERYBODY, world, n=world), machine=machine)
+    load = make_load(subject)
+    for number, tier in enumerate(load.tiers):
+        if tier.level.kind in ("full", "ring", "torus"):
+            groups = range(tier.groups)
+            wires = [
+                w
+                for g in groups
+                for w in peer_wires(load, number, g, [*range(tier.count)]).values()
+            ]
+            through = load.bytes[tier.first : tier.first + tier.channels].sum()
+            assert sum(wire.there + wire.back for wire in wires) == through
+    picture = draw(subject, "topology")
+    names = {"".join(node.itertext()) for node in well_formed(picture).iter(f"{SVG}text")}
+    assert {f"rank {r}" for r in range(world)} <= names or {str(r) for r in range(world)} <= names
+    rows = draw(subject, "topology", "text").splitlines()
+    assert sum(int(row[3]) for row in table(rows)) == np.count_nonzero(load.bytes)
+
+
+def table(rows: list[str]) -> list[list[str]]:
+    """The cells of the lines between the head and the next empty line."""
+    body = rows[rows.index("") + 2 :]
+    return [re.split(r"  +", row) for row in body[: body.index("")]]
 
 
 def test_nothing_to_send_leaves_all_links_idle(program: Make) -> None:
