@@ -116,8 +116,11 @@ ALL = [
     for path in DOCUMENTS
     for block in blocks(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
 ]
-LONG = ("docs/torch-pipelines.md", "docs/training.md")
-"""Pages that judge all of torch's schedules, or train on many ranks: a matter of minutes."""
+LONG = ("docs/torch-pipelines.md", "docs/training.md", "docs/ddp-vs-fsdp.md")
+"""Pages that judge all of torch's schedules, or train on many ranks: a matter of minutes.
+
+The tables of the last are also compared by tests/compare/test_docs.py.
+"""
 PARAMETERS = [
     pytest.param(
         block,

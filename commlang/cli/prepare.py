@@ -169,6 +169,8 @@ def _settings(given: dict[str, Any], definition: Definition) -> Settings:
         warmup=given["warmup"],
         seed=given["seed"],
         externs=tuple(_externs(given["externs"], definition).items()),
+        trace=given["trace"],
+        predict=given["predict"],
     )
 
 

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.cli.prepare import launch_options, prepared
 from commlang.cli.start import started
 from commlang.errors import CommlangError, UsageError
 
 if TYPE_CHECKING:
+    from commlang.execute.environment import RankInfo
     from commlang.execute.options import LaunchOptions
     from commlang.execute.rank import RankContext
+    from commlang.execute.session import Outcome
     from commlang.execute.settings import Settings
     from commlang.plan import Plan
+    from commlang.topology import Machine
 
 _SAID_BY_THEN_S = 2.0
 
@@ -66,6 +70,8 @@ _SAID_BY_THEN_S = 2.0
     show_default=True,
     help="Runs between the checked one and the timed ones.",
 )
+@click.option("--trace", metavar="FILE", help="Write the timed runs as a trace for Perfetto.")
+@click.option("--predict", metavar="MACHINE", help="Simulate the run, too, and print both times.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report (or plan) as JSON.")
 @click.option("--dry-run", is_flag=True, help="Check, print the plan, and start nothing.")
@@ -123,7 +129,13 @@ def command(file: str, **given: Any) -> int:
         raise UsageError("ranks cannot share standard input; put the pattern into a file")
     options = None if info else launch_options(given)
     try:
+        if given["trace"] is not None:
+            _check_trace(info, options, given)
+        if given["predict"] is not None:
+            _refuse_untimed("--predict", given, "compare")
         plan, settings = prepared(file, info, options, given)
+        if settings.predict is not None:
+            _machine(plan, settings.predict)
     except CommlangError:
         if info and info.local_rank:
             # All ranks find the same; the first of this node says so, and the rest end with it.
@@ -155,11 +167,66 @@ def rank_main(
     outcome = run_session(context, plan, settings)
     if context.info.rank != 0:
         return outcome.ok, ""
+    written = settings.trace is None or _write_trace(plan, outcome, settings)
     from commlang.report.run import make_report
     from commlang.report.text import render
 
     report = make_report(plan, outcome, settings)
-    return outcome.ok, report.model_dump_json(indent=2) if as_json else render(report)
+    if settings.predict is not None:
+        from commlang.report.predict import predict
+
+        machine = _machine(plan, settings.predict)
+        report.prediction = predict(plan, machine, report.statements, report.totals.median)
+    text = report.model_dump_json(indent=2) if as_json else render(report)
+    return outcome.ok and written, text
+
+
+def _check_trace(
+    info: RankInfo | None, options: LaunchOptions | None, given: dict[str, Any]
+) -> None:
+    """Refuse a trace that could not be written, where rank 0 will be."""
+    _refuse_untimed("--trace", given, "trace")
+    elsewhere = bool(info and info.rank and info.spans_nodes) or bool(options and options.node_rank)
+    if not elsewhere:
+        from commlang.trace.write import check_path
+
+        check_path(given["trace"])
+
+
+def _refuse_untimed(option: str, given: dict[str, Any], what: str) -> None:
+    if given["dry_run"] or not given["iters"]:
+        why = "with --dry-run nothing runs" if given["dry_run"] else "--iters 0 times no run"
+        value = given[option.removeprefix("--")]
+        raise UsageError(f"{option} {value}: {why}, so there is nothing to {what}")
+
+
+def _machine(plan: Plan, name: str) -> Machine:
+    """The machine of a prediction; raises UsageError if it is none, or too small."""
+    from commlang.topology import load_machine
+
+    return load_machine(name).for_world(plan.world)
+
+
+def _write_trace(plan: Plan, outcome: Outcome, settings: Settings) -> bool:
+    """Write the trace; a disk that is full by now takes nothing from the report."""
+    from commlang.execute.align import METHOD
+    from commlang.trace import RankTrace, write_trace
+
+    assert settings.trace is not None
+    ranks = [
+        RankTrace(r.rank, r.host, r.times.marks, r.clock)
+        for r in outcome.ranks
+        if r.clock is not None and r.times.marks is not None
+    ]
+    facts = {"torch": outcome.torch, "backend": outcome.backend, "device": outcome.device}
+    try:
+        write_trace(
+            settings.trace, plan, ranks, {**facts, "clock_method": METHOD}, settings.iterations
+        )
+    except OSError as error:
+        say(f"error: cannot write {settings.trace}: {error.strerror or error}")
+        return False
+    return True
 
 
 def _launch(

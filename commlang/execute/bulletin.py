@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from commlang.execute.stores import Store
 
 _PREFIX = "commlang/bulletin"
+_FAREWELL_S = 5.0
 
 
 class Bulletin:
@@ -39,16 +40,30 @@ class Bulletin:
         self._store.set(f"here/{self._rank}", "")
         if self._store.add("here", 1) == self._world_size:
             self._store.set("all", "")
-        try:
+        with contextlib.suppress(RuntimeError):  # nobody has said so in time
             self._store.wait(["all"], timedelta(seconds=timeout))
-        except RuntimeError as error:
-            missing = [r for r in range(self._world_size) if not self._store.check([f"here/{r}"])]
-            if not missing:
-                return
+        missing = self._missing()
+        if missing:
+            self._leave_together(self._world_size - len(missing))
             raise CommlangError(
                 f"{ranks_text(missing)} of {self._world_size} did not come within {timeout:.0f} s. "
                 "Every rank must be started, with the same world size and the same master."
-            ) from error
+            )
+
+    def _missing(self) -> list[int]:
+        """The ranks that have not come; asks once if all have."""
+        keys = [f"here/{rank}" for rank in range(self._world_size)]
+        if self._store.check(keys):
+            return []
+        return [rank for rank, key in enumerate(keys) if not self._store.check([key])]
+
+    def _leave_together(self, here: int) -> None:
+        """Let all that are here know that one is missing: rank 0 may serve the store to them."""
+        self._store.set("all", "")
+        if self._rank == 0:
+            self.part(here, time.monotonic() + _FAREWELL_S)
+        else:
+            self._store.add("parted", 1)
 
     def publish(self, report: RankReport) -> None:
         """Let the other ranks see where this one stands."""

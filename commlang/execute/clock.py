@@ -32,6 +32,9 @@ def clock_on(device: torch.device, marks: int, *, stepwise: bool) -> HostClock |
 class HostClock:
     """Marks of the host's clock, each once the device has done what was issued before."""
 
+    zero = 0.0
+    """What is to be added to marks for `time.perf_counter`."""
+
     def __init__(self, device: torch.device, marks: int) -> None:
         self._marks = [0.0] * marks
         self._settle = settle_on(device)
@@ -52,10 +55,14 @@ class DeviceClock:
     def __init__(self, device: torch.device, marks: int) -> None:
         self._device = device
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(marks)]
+        self.zero = 0.0
+        """The host's clock at mark 0, which the device, having nothing else to do, soon reaches."""
 
     def mark(self, number: int) -> None:
         """What the current stream was given before ends here."""
         self._events[number].record(torch.cuda.current_stream(self._device))
+        if not number:
+            self.zero = time.perf_counter()
 
     def read(self) -> list[float]:
         """Wait for the last mark; seconds from the first to each."""

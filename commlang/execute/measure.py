@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch.distributed as dist
 
 from commlang.execute.clock import clock_on, settle_on
 from commlang.execute.story import AFTER, TURN
-from commlang.operations import Kind
 from commlang.schedule import Act
+from commlang.schedule.told import action_operation, action_size, action_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,10 +42,15 @@ class Timing:
 
 @dataclass(slots=True)
 class RankTimes:
-    """All timings of a rank; `totals` are whole runs of the plan, in seconds."""
+    """All timings of a rank; `totals` are whole runs of the plan, in seconds.
+
+    `marks` are, of the first runs as far as they were to be kept, the host's clock at the start and
+    after each action: an array (runs, actions + 1) in seconds.
+    """
 
     statements: list[Timing]
     totals: list[float]
+    marks: np.ndarray[Any, np.dtype[np.float64]] | None = None
 
 
 def measure(
@@ -54,15 +60,16 @@ def measure(
     first: int,
     *,
     stepwise: bool = False,
+    keep: int = 0,
 ) -> RankTimes:
     """Run the plan so often, each time on fresh data and with all ranks starting together.
 
     `first` is the number of the first of these runs; positions are those of a `Story`. `stepwise`,
-    the device is waited for after each step. Errors of operations are raised as torch raises them,
-    for the watchdog to tell.
+    the device is waited for after each step. The marks of the first `keep` runs are kept. Errors of
+    operations are raised as torch raises them, for the watchdog to tell.
     """
     steps, actions, position = executor.steps, executor.actions, executor.position
-    timings, totals = _empty(executor), list[float]()
+    timings, totals, kept = _empty(executor), list[float](), list[list[float]]()
     clock = clock_on(executor.device, len(steps) + 1, stepwise=stepwise)
     settle = settle_on(executor.device)
     assert position is not None, "timed runs are watched"
@@ -81,7 +88,10 @@ def measure(
         position[0] = base + AFTER
         totals.append(marks[-1] - marks[0])
         _add(actions, marks, timings)
-    return RankTimes([_thinned(t) for t in timings.values()], totals)
+        if len(kept) < keep:
+            kept.append([clock.zero + mark for mark in marks])
+    found = np.array(kept).reshape(len(kept), len(steps) + 1) if keep else None
+    return RankTimes([_thinned(t) for t in timings.values()], totals, found)
 
 
 def _key(executor: Executor, action: Action) -> tuple[object, ...]:
@@ -99,7 +109,7 @@ def _empty(executor: Executor) -> dict[int, Timing]:
         if key not in shared:
             shared[key] = _timing(executor, action)
         timings[number] = shared[key]
-        timings[number].size = max(timings[number].size, _size(executor, action))
+        timings[number].size = max(timings[number].size, action_size(executor.program, action))
     return timings
 
 
@@ -107,46 +117,10 @@ def _timing(executor: Executor, action: Action) -> Timing:
     program = executor.program
     site = program.site_of(action.row)
     line, column = site.source.position(site.span.start)
-    texts = list(dict.fromkeys(program.text(row) for row in action.rows or (action.row,)))
-    if action.act is Act.JOIN:
-        text = program.text(action.row)
-        texts = [text if text.startswith("wait") else f"end of {text}"]
     gid = int(program.group[action.rows[0]]) if action.rows else -1
     ranks = len(program.groups.entries[gid].members) if gid >= 0 else 1
-    names = list(dict.fromkeys(program.site_of(row).name for row in action.rows))
-    operation = "wait" if action.act is Act.JOIN else "+".join(names)
-    return Timing((site.source.path, line, column), " | ".join(texts), operation, 0, ranks)
-
-
-def _size(executor: Executor, action: Action) -> int:
-    """The bytes of a call: of a collective its larger side, of messages those sent or received."""
-    if action.act is Act.JOIN:
-        return 0
-    program = executor.program
-    sent = received = other = 0
-    for row in action.rows:
-        first, count = int(program.first[row]), int(program.count[row])
-        site = program.site_of(row)
-        itemsize = site.dtype.itemsize if site.dtype else 0
-        lengths: list[int] = program.operands.length[first : first + count].tolist()
-        if site.kind is Kind.SEND:
-            sent += sum(lengths) * itemsize
-        elif site.kind is Kind.RECV:
-            received += sum(lengths) * itemsize
-        elif site.kind.is_collective:
-            other += _collective_size(site.kind, lengths) * itemsize
-        else:
-            other += max(lengths, default=0) * itemsize
-    return other + (sent or received)
-
-
-def _collective_size(kind: Kind, lengths: list[int]) -> int:
-    if kind is Kind.ALL_TO_ALL:
-        return sum(lengths) // 2
-    if len(lengths) < 2:
-        return sum(lengths)
-    own = lengths[-1] if kind in (Kind.GATHER, Kind.ALL_GATHER) else lengths[0]
-    return sum(lengths) - own
+    text, operation = action_text(program, action), action_operation(program, action)
+    return Timing((site.source.path, line, column), text, operation, 0, ranks)
 
 
 def _add(actions: list[Action], marks: list[float], timings: dict[int, Timing]) -> None:

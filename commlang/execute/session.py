@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from commlang.errors import UsageError
+from commlang.execute.align import Alignment
 from commlang.execute.contract import ContractResult, check_contracts, needs_final
 from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
@@ -20,6 +21,7 @@ from commlang.execute.shortage import allocating
 from commlang.execute.story import AFTER, Story
 from commlang.execute.topology import probe
 from commlang.execute.world import choose_backend, choose_device
+from commlang.trace.write import runs_to_keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from commlang.execute.topology import Topology
     from commlang.execute.world import World
     from commlang.plan import Plan
+    from commlang.trace.clocks import Clock
 
 
 @dataclass(slots=True)
@@ -39,6 +42,7 @@ class RankResult:
     host: str
     times: RankTimes
     contracts: list[ContractResult] = field(default_factory=list[ContractResult])
+    clock: Clock | None = None
     topology: Topology | None = None
 
 
@@ -103,8 +107,24 @@ def _run(
     final = final_tensors(tensors, needs_final(plan.definition), executor.group)
     contracts = check_contracts(plan, world.rank, initial, final, executor.externs)
     measure(executor, settings.warmup, refill, first=2, stepwise=True)
-    times = measure(executor, settings.iterations, refill, first=2 + settings.warmup)
-    return RankResult(world.rank, platform.node(), times, contracts)
+    result = _timed(executor, plan, settings, refill, world)
+    result.contracts = contracts
+    return result
+
+
+def _timed(
+    executor: Executor, plan: Plan, settings: Settings, refill: Callable[[], None], world: World
+) -> RankResult:
+    """The timed runs, with looks at the clocks before and after them if they are traced."""
+    runs, first = settings.iterations, 2 + settings.warmup
+    if settings.trace is None:
+        times = measure(executor, runs, refill, first)
+        return RankResult(world.rank, platform.node(), times)
+    clocks = Alignment(world)
+    clocks.look()
+    times = measure(executor, runs, refill, first, keep=runs_to_keep(plan.events, runs))
+    clocks.look()
+    return RankResult(world.rank, platform.node(), times, clock=clocks.clock())
 
 
 def _copy(name: str, tensor: torch.Tensor) -> torch.Tensor:

@@ -21,6 +21,10 @@ class Settings:
     warmup: int = 1
     seed: int = 0
     externs: tuple[tuple[str, str], ...] = ()
+    trace: str | None = None
+    """Where to write a trace."""
+    predict: str | None = None
+    """The machine on which the run is simulated, too."""
 
     @property
     def wants_mpi(self) -> bool:

@@ -65,6 +65,17 @@ def point_levels(points: Points, edges: Edges) -> Array:
     return levels
 
 
+def reached_levels(points: Points, edges: Edges, held: Array, most: int) -> tuple[Array, Array]:
+    """The levels of what comes before level `most`, and which points and hubs that are.
+
+    There may be cycles; what is in one or behind one is not reached, nor are the nodes `held` and
+    what is behind those.
+    """
+    levels = np.full(edges.count, -1, dtype=np.int64)
+    _peel(_graph(points, edges), levels, held, most)
+    return np.maximum(levels, 0), levels >= 0
+
+
 def _stuck(graph: _Graph, edges: Edges) -> Array:
     stuck = _peel(graph)
     return _never_reached(graph, edges) if stuck is None else stuck
@@ -78,17 +89,27 @@ def _graph(points: Points, edges: Edges) -> _Graph:
     return _Graph(edges.count, pointer, edges.target, follows)
 
 
-def _peel(graph: _Graph, levels: Array | None = None) -> Array | None:
+def _peel(
+    graph: _Graph,
+    levels: Array | None = None,
+    held: Array | None = None,
+    most: int | None = None,
+) -> Array | None:
     """Remove what has no predecessor until nothing changes; None if that takes too many levels.
 
-    With `levels`, write down when each node went, however many levels there are.
+    With `levels`, write down when each node went, for `most` levels or however many there are.
+    Nodes that are `held` stay, whatever goes.
     """
     degree = np.bincount(graph.target, minlength=graph.count).astype(np.int32)
     degree[1:] += graph.follows[:-1]
+    if held is not None:
+        degree[held] += 1
     front = np.flatnonzero(degree == 0)
     for level in count():
         if not len(front):
             return degree > 0
+        if level == most:
+            return None
         if levels is not None:
             levels[front] = level
         elif level == _MAX_LEVELS:

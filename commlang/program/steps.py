@@ -27,18 +27,20 @@ _Ties = tuple[str, "Array", "Array"]
 """What ties steps, and the numbers of the steps (or joins) at either end, once per event."""
 
 
-def step_graph(program: Program) -> nx.DiGraph[int]:
+def step_graph(program: Program, key: Array | None = None) -> nx.DiGraph[int]:
     """The steps of a program as a new DiGraph; docs/graph.md documents its attributes.
 
     Nodes are keys. Where several steps side by side are followed by several others, a join with
-    the number -1 - key, key being the first step after it, stands between them.
+    the number -1 - key, key being the first step after it, stands between them. `key` has another
+    number for each row: rows of equal ones are then one step, as in `key=program.site`, by which
+    all iterations of a statement are.
     """
     import networkx as nx
 
-    steps = _Steps.of(program)
+    steps = _Steps.of(program, program.key if key is None else key)
     graph: nx.DiGraph[int] = nx.DiGraph(name=program.name)
-    for number, key in enumerate(steps.keys.tolist()):
-        graph.add_node(key, kind="step", **steps.attributes(program, number))
+    for number, node in enumerate(steps.keys.tolist()):
+        graph.add_node(node, kind="step", **steps.attributes(program, number))
     for kind, source, target in _ties(program, steps):
         pairs, counts = np.unique(source * (2 * len(steps.keys)) + target, return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
@@ -58,9 +60,9 @@ class _Steps:
     bytes: Array
 
     @classmethod
-    def of(cls, program: Program) -> _Steps:
+    def of(cls, program: Program, key: Array) -> _Steps:
         keys, first, number, ranks = np.unique(
-            program.key, return_index=True, return_inverse=True, return_counts=True
+            key, return_index=True, return_inverse=True, return_counts=True
         )
         number = number.reshape(-1)
         total = np.zeros(len(keys), dtype=np.int64)

@@ -84,7 +84,7 @@ def lint_json(outcome: Outcome) -> dict[str, Any]:
             "advice": outcome.count(Severity.ADVICE),
             "ignored": outcome.ignored,
         },
-        "findings": [_finding(found) for found in outcome.findings],
+        "findings": [finding_json(found) for found in outcome.findings],
         "notes": outcome.notes,
         **({"worlds": [_sweep(swept) for swept in outcome.sweeps]} if outcome.sweeps else {}),
     }
@@ -102,7 +102,8 @@ def _sweep(swept: Sweep) -> dict[str, Any]:
     }
 
 
-def _finding(found: Diagnostic) -> dict[str, Any]:
+def finding_json(found: Diagnostic) -> dict[str, Any]:
+    """A finding as JSON data, as `lint_json` tells."""
     nowhere = {"path": None, "line": None, "column": None, "end": None}
     return {
         "code": found.code,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from commlang.report.predict import Prediction
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -143,6 +145,7 @@ class RunReport(BaseModel):
     statements: list[Statement]
     totals: Totals
     contracts: list[Contract]
+    prediction: Prediction | None = None
     ok: bool
 
 

@@ -12,6 +12,7 @@ from commlang.verify.values import format_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from commlang.report.predict import Prediction
     from commlang.report.run import Contract, HostTopology, RunReport, Statement, Totals
 
 WIDTH = 100
@@ -34,6 +35,8 @@ def render(report: RunReport) -> str:
     if report.statements:
         lines += [*_table(report.statements, report.path), ""]
     lines += wrapped("  " + _totals_line(report.totals))
+    if report.prediction is not None:
+        lines += ["", *_prediction(report.prediction, report.path), ""]
     lines += _contract_lines(report.contracts)
     return "\n".join(lines)
 
@@ -109,6 +112,37 @@ def _table(statements: Sequence[Statement], main: str) -> list[str]:
             file = statement.path
             lines.append(f"  {short_path(file)}")
         lines.append("  " + _aligned(row, widths))
+    return lines
+
+
+def _prediction(found: Prediction, main: str) -> list[str]:
+    """What was predicted of each statement, beside what was measured."""
+    header = ("line", "statement", "measured", "predicted", "error")
+    statements = [s for s in found.statements if s.predicted is not None]
+    shown = [*statements, found.whole]
+    rows = [
+        (
+            f"{s.line}:{s.column}" if s.line else "",
+            s.text,
+            seconds_text(s.measured or 0.0),
+            seconds_text(s.predicted or 0.0),
+            "" if s.error is None else f"{s.error:+.0%}",
+        )
+        for s in shown
+    ]
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    widths[1] = min(widths[1], max(20, WIDTH - 2 * len(header) - sum(widths) + widths[1]))
+    lines = [f"  predicted on {found.machine}:", "  " + _aligned(header, widths)]
+    file = main
+    for statement, row in zip(shown, rows, strict=True):
+        if statement.path and not same_file(statement.path, file):
+            file = statement.path
+            lines.append(f"  {short_path(file)}")
+        lines.append("  " + _aligned(row, widths))
+    if found.error is not None:
+        lines.append(f"  the statements are off by {found.error:.0%} in the middle")
+    if found.without_cost:
+        lines += wrapped(f"  taken to take no time: {', '.join(found.without_cost)}")
     return lines
 
 
@@ -191,7 +225,8 @@ def seconds_text(value: float) -> str:
 
 def bytes_text(value: int) -> str:
     """A size in binary units: `1.5 MiB`."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        size = 1 << power
+        if value >= size:  # all digits of 1,010 GiB, where three would be 1.01e+03
+            return f"{value / size:.{4 if value >= 1000 * size else 3}g} {unit}"
     return f"{value} B"

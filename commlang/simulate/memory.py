@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from commlang.expand.arrays import broadcast
 
 if TYPE_CHECKING:
+    from commlang.expand.arrays import Int
+    from commlang.expand.record import BufferBlock
     from commlang.program.columns import Array, Program
 
 
@@ -24,19 +27,17 @@ def peak_memory(program: Program) -> Array:
         found += broadcast(view.numel, program.world) * view.dtype.itemsize
         first = view.buffer if isinstance(view.buffer, int) else int(view.buffer[0])
         parameters.add(program.buffer_of(first).base)
-    keys, sizes = _memories(program, parameters)
+    keys, storage = _memories(program, parameters)
     if (keys >= 0).any():
-        np.add.at(found, *_touched(program, keys, sizes))
+        rank, memory = _touched(program, keys, len(storage))
+        np.add.at(found, rank, _sizes(program)[storage[memory], rank])
     return found
 
 
 def _memories(program: Program, parameters: set[int]) -> tuple[Array, Array]:
-    """Per buffer the memory that it lies in (-1: a parameter's), and the bytes of each memory."""
-    most: dict[int, int] = {}
-    for block in program.buffers:
-        most[block.storage] = max(most.get(block.storage, 0), block.capacity * block.dtype.itemsize)
+    """Per buffer the memory that it lies in (-1: a parameter's), and the storage of each memory."""
     numbers: dict[tuple[int, int], int] = {}
-    sizes: list[int] = []
+    storages: list[int] = []
     count = sum(block.count for block in program.buffers)
     keys = np.full(count, -1, dtype=np.int64)
     for block in program.buffers:
@@ -44,20 +45,38 @@ def _memories(program: Program, parameters: set[int]) -> tuple[Array, Array]:
             continue
         for buffer in range(block.base, block.base + (block.count if block.distinct else 1)):
             key = (block.storage, buffer if block.distinct else -1)
-            number = numbers.setdefault(key, len(sizes))
-            if number == len(sizes):
-                sizes.append(most[block.storage])
+            number = numbers.setdefault(key, len(storages))
+            if number == len(storages):
+                storages.append(block.storage)
             keys[buffer : (buffer + 1 if block.distinct else block.base + block.count)] = number
-    return keys, np.array(sizes, dtype=np.int64)
+    return keys, np.array(storages, dtype=np.int64)
 
 
-def _touched(program: Program, keys: Array, sizes: Array) -> tuple[Array, Array]:
-    """Ranks and the bytes of the memories that they touch, each pair once."""
+def _sizes(program: Program) -> Array:
+    """The bytes of one memory of each storage on each rank, which may differ: (storages, world)."""
+    count = 1 + max(block.storage for block in program.buffers)
+    found = np.zeros((count, program.world), dtype=np.int64)
+    for block in program.buffers:
+        size = _elements(block, program.world) * block.dtype.itemsize
+        found[block.storage] = np.maximum(found[block.storage], size)
+    return found
+
+
+def _elements(block: BufferBlock, world: int) -> Int:
+    """Elements on each rank, where the block tells which rank is which, else the most of any."""
+    # One buffer for each rank, if there are as many as ranks.
+    if block.count > 1 or any(not isinstance(n, int) and len(n) != world for n in block.shape):
+        return block.capacity
+    return math.prod(block.shape, start=1)
+
+
+def _touched(program: Program, keys: Array, memories: int) -> tuple[Array, Array]:
+    """Ranks and the memories that they touch, each pair once."""
     counts = program.count.astype(np.int64)
     ends = np.cumsum(counts)
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
     operand = np.repeat(program.first, counts) + within
     memory = keys[program.operands.buffer[operand]]
-    pair = np.repeat(program.rank, counts) * len(sizes) + memory
+    pair = np.repeat(program.rank, counts) * memories + memory
     pair = np.unique(pair[memory >= 0])
-    return pair // len(sizes), sizes[pair % len(sizes)]
+    return pair // memories, pair % memories

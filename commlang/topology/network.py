@@ -143,7 +143,7 @@ def network_of(machine: Machine) -> Network:
             link=index[level.link],
             latency=link.latency,
             hop=default if level.hop is None else level.hop,
-            bandwidth=link.bandwidth,
+            bandwidth=level.channel or link.bandwidth,
             inside=inside,
             groups=machine.size // (inside * level.count),
             leaves=math.ceil(level.count / level.leaf) if level.kind in TREES and level.leaf else 1,

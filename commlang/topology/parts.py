@@ -88,7 +88,8 @@ class Level(BaseModel):
     device on another port goes inside its own group first, to the device on that port. Messages to
     farther groups pass the ports of a level (and a bus) only with `carries: true`, as PCIe does;
     NVLink does not. `hop` is what each hop after the first adds to the latency: by default that of
-    the link on rings and tori, and 0 from leaf to leaf of a tree.
+    the link on rings and tori, and 0 from leaf to leaf of a tree. `channel` is what all messages of
+    a bus share, where one alone has less: the link's bandwidth.
     """
 
     model_config = CONFIG
@@ -103,6 +104,7 @@ class Level(BaseModel):
     wrap: bool = True
     carries: bool = False
     hop: Seconds | None = None
+    channel: BytesPerSecond | None = None
     source: Text = ""
 
     @property
@@ -121,6 +123,7 @@ class Level(BaseModel):
             ),
             (not self.wrap and self.kind not in GRIDS, "only rings and tori wrap"),
             (self.carries and self.kind not in CARRIERS, f"only {', '.join(CARRIERS)} carry"),
+            (self.channel is not None and self.kind != "bus", "only a bus has a channel"),
             (self.kind == "full" and self.count > MAX_MESH, f"full is of at most {MAX_MESH}"),
         ):
             if wrong:

@@ -10,10 +10,14 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
+
+from tests.warm import Warm
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ("-m", "commlang", "run")
 DEADLINE_S = 100
+Process: TypeAlias = "subprocess.Popen[str] | Warm"
 
 
 @dataclass
@@ -23,13 +27,24 @@ class Runs:
     folder: Path
     temporary: Path
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    sessions: set[int] = field(default_factory=set[int])
+
+    def environment(self) -> dict[str, str]:
+        marks = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary), "COMMLANG_MARK": self.mark}
+        return os.environ | marks
+
+    def warm(self, *argv: str, stdin: str = "", **variables: str) -> Warm:
+        """`commlang run ARGV`, with torch already loaded."""
+        process = Warm(["run", *argv], self.folder, self.environment() | variables, stdin=stdin)
+        self.sessions.add(process.pid)
+        return process
 
     def start(self, *argv: str, **variables: str) -> subprocess.Popen[str]:
-        marks = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary), "COMMLANG_MARK": self.mark}
+        """`python ARGV`."""
         return subprocess.Popen(
             [sys.executable, *argv],
             cwd=self.folder,
-            env=os.environ | marks | variables,
+            env=self.environment() | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -38,13 +53,7 @@ class Runs:
         )
 
     def processes(self) -> list[int]:
-        found: list[int] = []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                mine = self.mark.encode() in (entry / "environ").read_bytes()
-                if entry.name.isdecimal() and mine:
-                    found.append(int(entry.name))
-        return found
+        return living(self.mark, self.sessions)
 
     def assert_nothing_left(self) -> None:
         deadline = time.monotonic() + DEADLINE_S
@@ -55,9 +64,23 @@ class Runs:
         assert (self.processes(), files) == ([], [])
 
 
-def finish(*processes: subprocess.Popen[str]) -> list[tuple[int, str, str]]:
+def living(mark: str, sessions: set[int]) -> list[int]:
+    """The processes that were started with a mark in their environment, or are of a session."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                ours = mark.encode() in (entry / "environ").read_bytes()
+                if state not in "ZX" and (ours or int(session) in sessions):
+                    found.append(int(entry.name))
+    return found
+
+
+def finish(*processes: Process) -> list[tuple[int, str, str]]:
     ends: list[tuple[int, str, str]] = []
     for process in processes:
         out, err = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode is not None
         ends.append((process.returncode, out, err))
     return ends

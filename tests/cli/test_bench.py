@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ import pytest
 
 from commlang.execute.bench import Sample
 from commlang.report.bench import Row, as_json, footer, line, spread
+from tests.cli.processes import finish
+from tests.warm import Warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,15 +82,16 @@ def test_percentiles_are_over_all_ranks() -> None:
     assert spread([Sample([0.5], None)]) == (0.5, dict.fromkeys((10, 50, 90, 99), 0.5))
 
 
-def test_two_patterns_on_real_ranks(cli: Cli, folder: Path) -> None:
+def test_two_patterns_on_real_ranks(tmp_path: Path) -> None:
     text = "pattern plain(y: float32[n], x: float32[n], n = 8):\n    all_reduce(x)\n    x -> y\n"
-    (folder / "plain.cl").write_text(text)
-    result = cli(
+    (tmp_path / "plain.cl").write_text(text)
+    argv = (
         *("bench", "ring_all_reduce", "--vs", "plain.cl", "-b", "1Ki", "-e", "4Ki", "-n", "3"),
         *("-w", "1", "-N", "2", "-m", "2", "-o", "max", "-J", "out.json", "--nproc-per-node", "2"),
     )
-    assert (result.code, result.err) == (0, "")
-    rows = [found.split() for found in re.findall(r"^ +\d.*$", result.out, re.MULTILINE)]
+    ((code, out, err),) = finish(Warm(argv, tmp_path, dict(os.environ)))
+    assert (code, err) == (0, "")
+    rows = [found.split() for found in re.findall(r"^ +\d.*$", out, re.MULTILINE)]
     assert [row[:5] for row in rows] == [
         ["1024", "256", "float32", "max", "-1"],
         ["4096", "1024", "float32", "max", "-1"],
@@ -96,8 +100,8 @@ def test_two_patterns_on_real_ranks(cli: Cli, folder: Path) -> None:
     ]
     assert all(row[5:9] == ["N/A"] * 4 and row[12] == "0" for row in rows[:2]), "in place"
     assert all(row[9:13] == ["N/A"] * 4 and row[8] == "N/A" for row in rows[2:]), "no contract"
-    assert "2 ranks on gloo, cpu" in result.out
-    data = json.loads((folder / "out.json").read_text())
+    assert "2 ranks on gloo, cpu" in out
+    data = json.loads((tmp_path / "out.json").read_text())
     assert [r["pattern"] for r in data["results"]] == ["ring_all_reduce"] * 2 + ["plain.cl"] * 2
     assert {r["actual_iterations"] for r in data["results"]} == {6}
 

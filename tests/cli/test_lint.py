@@ -36,6 +36,7 @@ pattern main(x: float32[8]):
 """
 
 
+@pytest.mark.slow  # by default, README.md's `commlang lint patterns` is run
 def test_library_is_clean(cli: Cli) -> None:
     result = cli("lint", str(ROOT / "patterns"))
     files = len(list((ROOT / "patterns").rglob("*.cl")))

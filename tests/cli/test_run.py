@@ -15,12 +15,14 @@ import pytest
 from commlang.cli import main
 from commlang.plan import Plan
 from commlang.report.run import RunReport
+from tests.cli.processes import finish
+from tests.ports import free_port
+from tests.warm import Warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "commlang", "run"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 DEADLINE_S = 100
 
@@ -74,12 +76,15 @@ def folder(tmp_path: Path) -> Path:
 def run(
     folder: Path, *argv: str, under: tuple[str, ...] = (), stdin: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    command = [*TORCHRUN, *under, "-m", "commlang", "run"] if under else COMMAND
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"} | variables
+    if not under:
+        process = Warm(["run", *argv], folder, environment, stdin=stdin)
+        ((code, out, err),) = finish(process)
+        return subprocess.CompletedProcess(process.args, code, out, err)
     return subprocess.run(
-        [*command, *argv],
+        [*TORCHRUN, *under, "-m", "commlang", "run", *argv],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"} | variables,
-        input=stdin,
+        env=environment,
         capture_output=True,
         encoding="utf-8",
         timeout=DEADLINE_S,
@@ -364,6 +369,7 @@ def test_a_deadlock_is_refused_without_starting_anything(folder: Path) -> None:
     assert waits == [("0", "1"), ("1", "2"), ("2", "3"), ("3", "0")]
 
 
+@pytest.mark.slow  # by default, docs/running.md shows one that is run
 def test_torchrun_runs_on_the_ranks_that_are_there(folder: Path) -> None:
     done = run(folder, "sum.cl", "--iters=2", under=("--nproc-per-node=2",))
     assert done.returncode == 0, done.stderr
@@ -372,15 +378,46 @@ def test_torchrun_runs_on_the_ranks_that_are_there(folder: Path) -> None:
     assert done.stdout.endswith("holds on every rank\n")
 
 
+def as_torchrun(folder: Path, ranks: int, *argv: str) -> list[tuple[int, str, str]]:
+    """Ranks with the environment that torchrun gives them, less torchrun."""
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    world = place | {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+    return finish(
+        *(
+            Warm(
+                ["run", *argv],
+                folder,
+                os.environ | {"COLUMNS": "200"} | world | {"RANK": rank, "LOCAL_RANK": rank},
+            )
+            for rank in map(str, range(ranks))
+        )
+    )
+
+
 def test_contract_that_does_not_hold_under_torchrun(folder: Path) -> None:
-    done = run(folder, "wrong.cl", "--iters=0", "--json", under=("--nproc-per-node=2",))
-    assert done.returncode == 1
-    report = RunReport.model_validate_json(done.stdout)
+    first, second = as_torchrun(folder, 2, "wrong.cl", "--iters=0", "--json")
+    report = RunReport.model_validate_json(first[1])
     assert [failure.rank for failure in report.contracts[0].failures] == [0, 1]
     # Of our own ranks there is nothing to say: torchrun says that a rank returned 1.
-    assert "commlang:" not in done.stderr
+    assert (first[0], first[2], second) == (1, "", (1, "", ""))
 
 
+@pytest.mark.parametrize("local_rank", [0, 1])
+def test_the_first_rank_of_a_node_says_a_refusal_at_once_and_the_others_later(
+    called: Any, monkeypatch: pytest.MonkeyPatch, local_rank: int
+) -> None:
+    place = {"RANK": str(local_rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": "3"}
+    for name, value in {**place, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    slept: list[float] = []
+    monkeypatch.setattr("commlang.cli.run.time.sleep", slept.append)
+    code, out, err = called("ring.cl")
+    assert (code, out) == (1, "")
+    assert err.count("error[CL201]: deadlock: 3 ranks wait for one another") == 1
+    assert slept == [2.0] * local_rank
+
+
+@pytest.mark.slow
 def test_refusal_is_said_once_under_torchrun(folder: Path) -> None:
     done = run(folder, "ring.cl", under=("--nproc-per-node=3",))
     assert (done.returncode, done.stdout) == (1, "")

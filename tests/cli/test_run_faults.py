@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import COMMAND, DEADLINE_S, ROOT, Runs, finish
+from tests.cli.processes import COMMAND, DEADLINE_S, ROOT, Process, Runs, finish
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ def later(signum):
     return step
 
 
+def rest():
+    pathlib.Path("asleep").touch()
+    time.sleep(2)
+
+
 def wait():
     pathlib.Path("asleep").touch()
     time.sleep(300)
@@ -73,7 +79,7 @@ stop = on(1, lambda: to_self(signal.SIGSTOP))
 kill_in_collective, stop_in_collective = later(signal.SIGKILL), later(signal.SIGSTOP)
 kill_in_send = on(0, lambda: (os.kill(os.getppid(), 0), kill_sender(), time.sleep(300)))
 slow = on(1, lambda: time.sleep(4))
-stall = on(1, wait)
+nap, stall = on(1, rest), on(1, wait)
 ask = on(1, lambda: torch.empty(1 << 46))
 
 
@@ -113,7 +119,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
 
 def run(runs: Runs, *argv: str, **variables: str) -> tuple[int, list[str]]:
     """The exit code, and the lines on standard error."""
-    ((code, _, err),) = finish(runs.start(*COMMAND, *argv, **variables))
+    ((code, _, err),) = finish(runs.warm(*argv, **variables))
     runs.assert_nothing_left()
     return code, err.splitlines()
 
@@ -184,19 +190,18 @@ def test_a_rank_that_is_slow_is_no_failure(runs: Runs) -> None:
 
 @slow
 def test_a_run_that_is_stopped_and_continued_as_a_whole_goes_on(runs: Runs) -> None:
-    argv = ("sum.cl", "--nproc-per-node=3", "--timeout=4", "--iters=1", "--warmup=0")
-    process = runs.start(*COMMAND, *argv, "--extern=step=functions:slow")
-    time.sleep(5)
+    process = asleep(runs, "nap", "--timeout=8", "--iters=0")
     os.killpg(process.pid, signal.SIGSTOP)
-    time.sleep(10)
+    time.sleep(12)
     os.killpg(process.pid, signal.SIGCONT)
     ((code, _, err),) = finish(process)
     assert (code, err) == (0, "")
 
 
-def asleep(runs: Runs) -> subprocess.Popen[str]:
-    argv = ("sum.cl", "--nproc-per-node=3", "--extern=step=functions:stall")
-    process = runs.start(*COMMAND, *argv)
+def asleep(runs: Runs, function: str = "stall", *argv: str) -> Process:
+    """A run whose rank 1 sleeps in its first statement."""
+    argv = ("sum.cl", "--nproc-per-node=3", f"--extern=step=functions:{function}", *argv)
+    process = runs.warm(*argv)
     deadline = time.monotonic() + DEADLINE_S
     while not (runs.folder / "asleep").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -218,7 +223,8 @@ def test_a_signal_given_more_than_once_ends_the_run_as_one(
 ) -> None:
     process = asleep(runs)
     for _ in range(times):
-        (os.killpg if whole_group else os.kill)(process.pid, signum)
+        with contextlib.suppress(ProcessLookupError):  # it may be over by now
+            (os.killpg if whole_group else os.kill)(process.pid, signum)
         time.sleep(0.04)
     ((code, out, err),) = finish(process)
     first, *others = err.splitlines()
@@ -394,9 +400,11 @@ def test_a_folder_for_the_run_that_is_full(runs: Runs, size: str, said: str) -> 
     assert "Traceback" not in done.stderr
 
 
-@slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("ranks", "times"), [(64, 1), (2, 200)])
+@pytest.mark.parametrize(
+    ("ranks", "times"),
+    [(2, 10), pytest.param(64, 1, marks=slow), pytest.param(2, 200, marks=slow)],
+)
 def test_many_runs_and_many_ranks_leave_nothing(runs: Runs, ranks: int, times: int) -> None:
     """No process and so no port, no file where they are told to be, and none in shared memory."""
     memory = Path("/dev/shm")

@@ -88,7 +88,7 @@ WAITED = "  {ranks} waited for rank 1 at `all_reduce(x)` (sum.cl:7:5), after `st
 )
 def test_a_rank_that_dies_is_named(runs: Runs, what: str, message: str) -> None:
     argv = ("sum.cl", "--nproc-per-node=3", f"--extern=step=functions:{what}")
-    ((code, out, err),) = finish(runs.start(*COMMAND, *argv))
+    ((code, out, err),) = finish(runs.warm(*argv))
     first, *others = err.splitlines()
     assert (code, out, first) == (1, "", f"error: {message}")
     # How far the others had come depends on the machine.
@@ -98,7 +98,7 @@ def test_a_rank_that_dies_is_named(runs: Runs, what: str, message: str) -> None:
 
 def test_a_rank_that_stalls_is_named_with_those_that_waited(runs: Runs) -> None:
     argv = ("sum.cl", "--nproc-per-node=3", "--timeout=3", "--extern=step=functions:stall")
-    ((code, out, err),) = finish(runs.start(*COMMAND, *argv))
+    ((code, out, err),) = finish(runs.warm(*argv))
     first, *others = err.splitlines()
     assert (code, out) == (1, "")
     assert re.fullmatch(
@@ -111,7 +111,7 @@ def test_a_rank_that_stalls_is_named_with_those_that_waited(runs: Runs) -> None:
 @pytest.mark.parametrize("whole_group", [True, False])
 def test_ctrl_c(runs: Runs, whole_group: bool) -> None:
     argv = ("sum.cl", "--nproc-per-node=3", "--extern=step=functions:stall")
-    process = runs.start(*COMMAND, *argv)
+    process = runs.start(*COMMAND, *argv) if whole_group else runs.warm(*argv)
     deadline = time.monotonic() + DEADLINE_S
     while not (runs.folder / "asleep").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -126,7 +126,7 @@ def test_ctrl_c(runs: Runs, whole_group: bool) -> None:
 
 def test_a_rank_of_torchrun_that_dies_is_named(runs: Runs) -> None:
     argv = ("sum.cl", "--extern=step=functions:kill")
-    ((code, out, err),) = finish(runs.start(*TORCHRUN, "--nproc-per-node=3", *COMMAND, *argv))
+    ((code, out, err),) = finish(runs.start(*TORCHRUN, "--nproc-per-node=2", *COMMAND, *argv))
     assert (code, out) == (1, "")
     told = [line for line in err.splitlines() if line.startswith("commlang:")]
     assert told == [f"commlang: rank 1 died {AT}"]
@@ -145,15 +145,16 @@ def without_torch(err: str) -> list[str]:
 
 def test_two_launchers_on_two_nodes(runs: Runs) -> None:
     port = free_port()
-    argv = ("sum.cl", "--nnodes=2", f"--master-port={port}", "--nproc-per-node=2", "--iters=1")
-    nodes = [runs.start(*COMMAND, *argv, f"--node-rank={node}") for node in range(2)]
+    argv = ("sum.cl", "--nnodes=2", f"--master-port={port}", "--nproc-per-node=1", "--iters=1")
+    nodes = [runs.warm(*argv, f"--node-rank={node}") for node in range(2)]
     (code, out, err), (other_code, other_out, other_err) = finish(*nodes)
     assert (code, without_torch(err)) == (0, [])
     assert (other_code, other_out, without_torch(other_err)) == (0, "", [])
-    assert holds(out, 4)
+    assert holds(out, 2)
     runs.assert_nothing_left()
 
 
+@pytest.mark.slow  # by default ranks in such an environment, below
 def test_two_torchrun_agents(runs: Runs) -> None:
     port = free_port()
     options = ("--nnodes=2", "--nproc-per-node=1", f"--master-port={port}")
@@ -192,14 +193,28 @@ def open_mpi(rank: int, port: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("launcher", [slurm, open_mpi])
-def test_ranks_of_srun_and_mpirun(
+def torchrun(rank: int, port: int) -> dict[str, str]:
+    """As of two agents, on two nodes."""
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "GROUP_RANK": str(rank),
+        "GROUP_WORLD_SIZE": "2",
+        "TORCHELASTIC_RUN_ID": "7",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+@pytest.mark.parametrize("launcher", [slurm, open_mpi, torchrun])
+def test_ranks_of_other_launchers(
     runs: Runs, launcher: Callable[[int, int], dict[str, str]]
 ) -> None:
     port = free_port()
-    ranks = [
-        runs.start(*COMMAND, "sum.cl", "--iters=1", **launcher(rank, port)) for rank in range(2)
-    ]
+    ranks = [runs.warm("sum.cl", "--iters=1", **launcher(rank, port)) for rank in range(2)]
     first, other = finish(*ranks)
     assert (first[0], first[2]) == (0, "")
     assert holds(first[1], 2)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commlang.tuning.table import Table
+from tests.cli.processes import finish
 from tests.tuning.tables import table
+from tests.warm import Warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +36,14 @@ pattern mine(x: dtype[n], n = 8, op = sum, dtype = float32):
 
 def command(folder: Path, *argv: str, under: tuple[str, ...] = ()) -> tuple[int, str, str]:
     """A command in a process of its own, which forks its ranks; or under torchrun."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    if not under:
+        ((code, out, err),) = finish(Warm(argv, folder, environment))
+        return code, out, err
     found = subprocess.run(
         [sys.executable, *under, "-m", "commlang", *argv],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=environment,
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

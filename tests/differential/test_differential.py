@@ -20,7 +20,6 @@ from tests.differential.script import scripts
 from tests.differential.trial import load, run_trial
 from tests.differential.verdict import Claim
 
-COUNT = 200
 DEADLINE_S = 400
 
 RING = """\
@@ -46,21 +45,22 @@ def _run(*arguments: str) -> str:
 
 
 @pytest.mark.timeout(DEADLINE_S + 30)
-def test_what_the_checker_says_is_what_real_ranks_do() -> None:
-    shown = _run("--count", str(COUNT), "--seed", "0", "--jobs", "3")
+@pytest.mark.parametrize("count", [100, pytest.param(400, marks=pytest.mark.slow)])
+def test_what_the_checker_says_is_what_real_ranks_do(count: int) -> None:
+    shown = _run("--count", str(count), "--seed", "0", "--jobs", "3")
     total = {
         m[1]: int(m[2].replace(",", "")) for m in re.finditer(r"^  (.+?) {2,}([\d,]+)", shown, re.M)
     }
     run = total["run"]
-    assert run >= 0.95 * COUNT
+    assert run >= 0.95 * count
     assert total["checker and ranks differ"] == 0
-    assert total["hangs -> hung"] + total.get("hangs -> failed", 0) >= 0.3 * run
+    assert total["hangs -> hung"] + total.get("hangs -> failed", 0) >= 0.25 * run
     assert total["ends -> ended"] == total["values compared"] >= 0.5 * run
-    assert total["values compared (Executor)"] >= 10
+    assert total["values compared (Executor)"] >= 0.05 * count
     assert total["with rooted collectives"] >= 0.15 * run
     assert total.get("said: depends", 0) <= 0.05 * run
-    assert all(total[f"world {world}"] >= 10 for world in range(2, 7))
-    assert total["size: large (16 KiB and more)"] >= 10
+    assert all(total[f"world {world}"] >= 0.05 * count for world in range(2, 7))
+    assert total["size: large (16 KiB and more)"] >= 0.05 * count
 
 
 # ------------------------------------------------------------------- the yardstick itself

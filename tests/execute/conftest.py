@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import contextlib
+import os
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.execute import executor_work as work
+from tests.warm import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# One server imports torch once; each rank is forked from it, before it has any thread.
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch.distributed", "numpy", "pydantic", "lark"])
 DEADLINE_S = 100
 
 
@@ -26,20 +26,20 @@ def ranks(tmp_path: Path) -> Callable[[Callable[..., Any], int], list[Any]]:
 
     def run(scenario: Callable[..., Any], size: int) -> list[Any]:
         pairs = [CONTEXT.Pipe(duplex=False) for _ in range(size)]
-        processes = [
-            CONTEXT.Process(target=work.main, args=(scenario, rank, size, tmp_path, sending))
-            for rank, (_, sending) in enumerate(pairs)
-        ]
+        answers = [sending for _, sending in pairs]
+        leader = CONTEXT.Process(target=work.lead, args=(scenario, tmp_path, answers))
         deadline = time.monotonic() + DEADLINE_S
-        for process in processes:
-            process.start()
+        leader.start()
+        for answer in answers:
+            answer.close()
         try:
             return [_answer(receiving, deadline) for receiving, _ in pairs]
         finally:
-            for process in processes:
-                process.join(max(0.0, deadline - time.monotonic()))
-                process.kill()  # ours, and over by now unless it hangs
-                process.join()
+            leader.join(max(0.0, deadline - time.monotonic()))
+            if leader.exitcode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(leader.pid or 0, signal.SIGKILL)
+            leader.join()
 
     return run
 

@@ -7,6 +7,7 @@ its own; what it returns goes back to the test. `path` is a folder that its rank
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import time
 import traceback
@@ -52,8 +53,28 @@ pattern halves(x: float32[n], n = 4):
 """
 
 
-def main(scenario: Scenario, rank: int, size: int, path: Path, answer: Connection) -> None:
+def lead(scenario: Scenario, path: Path, answers: list[Connection]) -> None:
+    """Fork a rank for each answer: what the scenario's module imports is loaded once for all."""
+    os.setsid()  # so that a test can end all of them
+    fork = multiprocessing.get_context("fork")
+    ranks = [
+        fork.Process(target=main, args=(scenario, rank, path, answers))
+        for rank in range(len(answers))
+    ]
+    for rank in ranks:
+        rank.start()
+    for answer in answers:
+        answer.close()
+    for rank in ranks:
+        rank.join()
+
+
+def main(scenario: Scenario, rank: int, path: Path, answers: list[Connection]) -> None:
     """Run a scenario and send ("ok", its result) or ("error", the traceback)."""
+    size, answer = len(answers), answers[rank]
+    for other in answers:
+        if other is not answer:
+            other.close()  # it ends with its rank
     torch.set_num_threads(1)
     try:
         answer.send(("ok", scenario(rank, size, path)))
@@ -414,7 +435,7 @@ def store_ends(rank: int, size: int, path: Path) -> str:
 
 
 def other_plan(rank: int, size: int, path: Path) -> list[str]:
-    """Rank 2 has another parameter, then another text, then another pattern."""
+    """Rank 2 has another parameter, another text, another pattern, then another commlang."""
     found: list[str] = []
     ring = commlang.loads(RING)
     odd = [
@@ -426,6 +447,9 @@ def other_plan(rank: int, size: int, path: Path) -> list[str]:
         for plan in odd:
             mine = plan if rank == 2 else ring.plan(world=size)
             found.append(said(Executor(mine).__enter__))
+        version = "0.0.9" if rank == 2 else commlang.__version__
+        with mock.patch("commlang.execute.executor.__version__", version):
+            found.append(said(Executor(ring.plan(world=size)).__enter__))
         with Executor(ring.plan(world=size)) as ex:
             ex.run()
     return found

@@ -66,6 +66,8 @@ def commit(fault: str) -> None:
 
 
 def work(context: RankContext, fault: str) -> tuple[int, float, int]:
+    if (fault, context.info.rank) == ("kill early", FAULTY_RANK):
+        os.kill(os.getpid(), signal.SIGKILL)
     import torch
     import torch.distributed as dist
 
@@ -89,13 +91,16 @@ def work(context: RankContext, fault: str) -> tuple[int, float, int]:
     return world.rank, x.item(), context.info.local_rank
 
 
-def main(request: dict[str, Any]) -> int:
+def main(argv: list[str]) -> int:
+    request: dict[str, Any] = json.loads(argv[0])
     fault, timeout = request.get("fault", ""), request.get("timeout", 60.0)
     if request["way"] == "rank":
         from commlang.execute.rank import run_rank
 
         info = detect(os.environ)
         assert info is not None
+        if (fault, info.rank) == ("kill early", FAULTY_RANK):
+            os.kill(os.getpid(), signal.SIGKILL)
         result = run_rank(work, (fault,), info, timeout=timeout)
         os.write(1, f"{json.dumps({'rank': info.rank, 'results': [result]})}\n".encode())
         return 0
@@ -111,4 +116,4 @@ def main(request: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))
+    sys.exit(main(sys.argv[1:]))

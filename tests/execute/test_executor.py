@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import commlang
 from tests.execute import executor_faults as faults
 from tests.execute import executor_work as work
 from tests.ports import free_port
@@ -137,11 +138,12 @@ def test_a_store_whose_process_has_ended_is_told_from_a_missing_rank(
 
 
 def test_a_rank_with_another_plan_is_named_with_the_difference(ranks: Any) -> None:
-    for n, text, pattern in ranks(work.other_plan, 4):
+    for n, text, pattern, version in ranks(work.other_plan, 4):
         start = "rank 2 runs another plan than ranks 0, 1, 3: "
         assert n.startswith(f"{start}parameters n = 9, not n = 8; plan of fingerprint ")
         assert re.fullmatch(f"{start}text of digest (\\w+), not (\\w+); plan of .*", text)
         assert pattern.startswith(f"{start}pattern halves, not ring; ")
+        assert version.startswith(f"{start}commlang 0.0.9, not {commlang.__version__}")
 
 
 def test_plans_are_compared_where_there_is_no_store(ranks: Any) -> None:

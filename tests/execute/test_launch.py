@@ -20,15 +20,15 @@ import pytest
 
 from commlang.errors import UsageError
 from commlang.execute.options import LaunchOptions, choose_start_method
+from tests.cli import processes
+from tests.cli.processes import DEADLINE_S, ROOT, Process, living
 from tests.ports import free_port
+from tests.warm import Warm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROGRAM = Path(__file__).with_name("rank_work.py")
-ROOT = PROGRAM.parents[2]
-# For a machine that does much else; nothing here takes more than a few seconds on a quiet one.
-DEADLINE_S = 100
 
 
 @dataclass
@@ -37,14 +37,30 @@ class Runs:
 
     directory: Path
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    sessions: set[int] = field(default_factory=set[int])
 
-    def start(self, way: str = "launch", *, under: tuple[str, ...] = (), **request: Any) -> Any:
+    def environment(self) -> dict[str, str]:
+        marks = {"TMPDIR": str(self.directory), "COMMLANG_MARK": self.mark}
+        return os.environ | {"PYTHONPATH": str(ROOT)} | marks
+
+    def warm(
+        self, way: str = "launch", *, variables: dict[str, str] | None = None, **request: Any
+    ) -> Warm:
+        """The program, with torch already loaded."""
+        argv = [json.dumps({"way": way, **request})]
+        environment = self.environment() | (variables or {})
+        process = Warm(argv, self.directory, environment, module="tests.execute.rank_work")
+        self.sessions.add(process.pid)
+        return process
+
+    def start(
+        self, way: str = "launch", *, under: tuple[str, ...] = (), **request: Any
+    ) -> subprocess.Popen[str]:
         command = [sys.executable, *under, str(PROGRAM), json.dumps({"way": way, **request})]
         # Not in this process's group, so that a Ctrl-C can be played to all of it.
         return subprocess.Popen(
             command,
-            env=os.environ
-            | {"PYTHONPATH": str(ROOT), "TMPDIR": str(self.directory), "COMMLANG_MARK": self.mark},
+            env=self.environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -53,15 +69,7 @@ class Runs:
 
     def processes(self) -> list[int]:
         """The processes of these runs that are still there."""
-        found: list[int] = []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if (
-                    entry.name.isdecimal()
-                    and self.mark.encode() in (entry / "environ").read_bytes()
-                ):
-                    found.append(int(entry.name))
-        return found
+        return living(self.mark, self.sessions)
 
     def assert_nothing_left(self, *, within_s: float = 0.0) -> None:
         """Processes go at once, or within some time if nobody waits for them; files with them."""
@@ -84,16 +92,18 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
             os.kill(pid, signal.SIGKILL)
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=DEADLINE_S)
-    return process.returncode, out, err
+def finish(process: Process) -> tuple[int, str, str]:
+    (found,) = processes.finish(process)
+    return found
 
 
 def results(out: str) -> list[list[Any]]:
     return json.loads(out.splitlines()[-1])["results"]
 
 
-@pytest.mark.parametrize(("method", "ranks"), [("auto", 3), ("spawn", 2)])
+@pytest.mark.parametrize(
+    ("method", "ranks"), [("auto", 3), pytest.param("spawn", 2, marks=pytest.mark.slow)]
+)
 def test_ranks_return_their_results_and_only_rank_0_speaks(
     runs: Runs, method: str, ranks: int
 ) -> None:
@@ -131,7 +141,7 @@ WAITED = "  ranks 0, 2 waited for rank 1 at demo.cl:17 all_reduce(x)"
 def test_a_failing_rank_is_named_with_its_statement_and_who_waited(
     runs: Runs, fault: str, code: int, message: str
 ) -> None:
-    returned, _, err = finish(runs.start(fault=fault, options={"nproc_per_node": 3}))
+    returned, _, err = finish(runs.warm(fault=fault, options={"nproc_per_node": 3}))
     lines = err.splitlines()
     assert (returned, lines[0]) == (code, message)
     # Where the others were when they were ended depends on how far they had come; that they end
@@ -141,7 +151,7 @@ def test_a_failing_rank_is_named_with_its_statement_and_who_waited(
 
 
 def test_what_native_code_wrote_is_quoted_when_a_rank_is_aborted(runs: Runs) -> None:
-    code, _, err = finish(runs.start(fault="abort", options={"nproc_per_node": 3}))
+    code, _, err = finish(runs.warm(fault="abort", options={"nproc_per_node": 3}))
     assert code == 1
     lines = err.splitlines()
     assert lines[0] == "RunFailed: rank 1 was killed by SIGABRT at demo.cl:16 step() of rank 1"
@@ -150,7 +160,7 @@ def test_what_native_code_wrote_is_quoted_when_a_rank_is_aborted(runs: Runs) -> 
 
 
 def test_a_rank_that_hangs_is_named_after_the_timeout(runs: Runs) -> None:
-    run = runs.start(fault="hang", timeout=2.0, options={"nproc_per_node": 3})
+    run = runs.warm(fault="hang", timeout=2.0, options={"nproc_per_node": 3})
     code, _, err = finish(run)
     first, *rest = err.splitlines()
     assert code == 1
@@ -161,7 +171,7 @@ def test_a_rank_that_hangs_is_named_after_the_timeout(runs: Runs) -> None:
 
 
 def test_a_rank_that_does_not_join_is_named_after_the_timeout(runs: Runs) -> None:
-    code, _, err = finish(runs.start(fault="late", timeout=2.0, options={"nproc_per_node": 3}))
+    code, _, err = finish(runs.warm(fault="late", timeout=2.0, options={"nproc_per_node": 3}))
     first, *rest = err.splitlines()
     assert code == 1
     assert first.startswith("RunFailed: rank 1 made no progress for ")
@@ -170,15 +180,23 @@ def test_a_rank_that_does_not_join_is_named_after_the_timeout(runs: Runs) -> Non
     runs.assert_nothing_left()
 
 
-def close_to_the_fault(run: subprocess.Popen[str]) -> None:
+def test_a_rank_that_is_killed_before_it_joins_is_named_at_once(runs: Runs) -> None:
+    code, _, err = finish(runs.warm(fault="kill early", options={"nproc_per_node": 3}))
+    lines = err.splitlines()
+    assert code == 1
+    assert lines[0] == "RunFailed: rank 1 was killed by SIGKILL before joining the group"
+    assert all(line.startswith(("  rank", "  ranks")) for line in lines[1:])
+    runs.assert_nothing_left()
+
+
+def close_to_the_fault(run: Warm) -> None:
     """Wait until the ranks work; what keeps them from it would show as a missing line."""
-    assert run.stdout is not None
-    assert any("close to the fault" in line for line in run.stdout)
+    run.wait_for("close to the fault", DEADLINE_S)
 
 
 @pytest.mark.parametrize("to_all", [False, True], ids=["to the launcher", "to all, as a terminal"])
 def test_ctrl_c_ends_all_ranks(runs: Runs, to_all: bool) -> None:
-    run = runs.start(fault="hang", options={"nproc_per_node": 3})
+    run = runs.warm(fault="hang", options={"nproc_per_node": 3})
     close_to_the_fault(run)
     if to_all:
         os.killpg(run.pid, signal.SIGINT)
@@ -193,7 +211,7 @@ def test_ctrl_c_ends_all_ranks(runs: Runs, to_all: bool) -> None:
 
 
 def test_ranks_and_files_go_with_a_launcher_that_is_killed(runs: Runs) -> None:
-    run = runs.start(fault="hang", options={"nproc_per_node": 3})
+    run = runs.warm(fault="hang", options={"nproc_per_node": 3})
     close_to_the_fault(run)
     run.kill()
     assert finish(run)[0] == -signal.SIGKILL
@@ -203,7 +221,7 @@ def test_ranks_and_files_go_with_a_launcher_that_is_killed(runs: Runs) -> None:
 def two_nodes(runs: Runs, **request: Any) -> list[tuple[int, str, str]]:
     port = free_port()
     nodes = [
-        runs.start(
+        runs.warm(
             options={"nproc_per_node": 2, "nnodes": 2, "node_rank": node, "master_port": port},
             **request,
         )
@@ -212,6 +230,7 @@ def two_nodes(runs: Runs, **request: Any) -> list[tuple[int, str, str]]:
     return [finish(node) for node in nodes][::-1]
 
 
+@pytest.mark.slow  # by default the next one, and the command on two nodes in tests/cli
 def test_two_nodes(runs: Runs) -> None:
     (code0, out0, err0), (code1, out1, err1) = two_nodes(runs)
     assert (code0, code1, err0, err1) == (0, 0, "", "")
@@ -239,7 +258,7 @@ def test_a_node_that_meets_nobody_says_so(runs: Runs) -> None:
         "master_port": free_port(),
         "rdzv_conf": {"timeout": 1},
     }
-    code, _, err = finish(runs.start(options=options))
+    code, _, err = finish(runs.warm(options=options))
     assert code == 1
     # After a line of torch's own, from native code.
     assert "\nCommlangError: node 1 of 2 did not meet the others at 127.0.0.1:" in f"\n{err}"
@@ -255,7 +274,7 @@ def handles(pid: int, signum: signal.Signals) -> bool:
 
 def test_ctrl_c_is_heard_while_a_node_waits_for_the_others(runs: Runs) -> None:
     options = {"nproc_per_node": 1, "nnodes": 2, "node_rank": 1, "master_port": free_port()}
-    run = runs.start(options=options)
+    run = runs.warm(options=options)
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline and not handles(run.pid, signal.SIGTERM):
         time.sleep(0.05)
@@ -270,6 +289,7 @@ def test_ctrl_c_is_heard_while_a_node_waits_for_the_others(runs: Runs) -> None:
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3")
 
 
+@pytest.mark.slow
 def test_ranks_of_torchrun(runs: Runs) -> None:
     code, out, _ = finish(runs.start("rank", under=TORCHRUN))
     assert code == 0
@@ -279,6 +299,7 @@ def test_ranks_of_torchrun(runs: Runs) -> None:
     runs.assert_nothing_left()
 
 
+@pytest.mark.slow
 def test_a_survivor_tells_what_happened_under_torchrun(runs: Runs) -> None:
     code, _, err = finish(runs.start("rank", under=TORCHRUN, fault="kill"))
     assert code == 1
@@ -289,8 +310,9 @@ def test_a_survivor_tells_what_happened_under_torchrun(runs: Runs) -> None:
 
 def test_ranks_that_do_not_come_are_named(runs: Runs) -> None:
     # As srun would start them, but for the one that never appears.
-    run = runs.start("rank", under=("-c", LONE_RANK), timeout=1.0)
-    code, _, err = finish(run)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    lone = place | {"RANK": "0", "WORLD_SIZE": "2"}
+    code, _, err = finish(runs.warm("rank", variables=lone, timeout=1.0))
     assert code == 1
     assert (
         "rank 0 failed while looking for the other ranks: rank 1 of 2 did not come within 1 s"
@@ -299,12 +321,20 @@ def test_ranks_that_do_not_come_are_named(runs: Runs) -> None:
     runs.assert_nothing_left()
 
 
-LONE_RANK = f"""
-import os, runpy, sys
-os.environ |= dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="{free_port()}")
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+def test_a_rank_that_is_killed_before_the_rendezvous_is_named_by_each_other(runs: Runs) -> None:
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "3"}
+    ranks = [
+        runs.warm("rank", variables=place | {"RANK": rank}, fault="kill early", timeout=3.0)
+        for rank in ("0", "1", "2")
+    ]
+    killed = finish(ranks[1])
+    assert killed == (-signal.SIGKILL, "", "")
+    for rank in (0, 2):
+        code, _, err = finish(ranks[rank])
+        assert code == 1
+        looking = f"rank {rank} failed while looking for the other ranks: "
+        assert f"{looking}rank 1 of 3 did not come within 3 s" in err
+    runs.assert_nothing_left()
 
 
 @pytest.mark.parametrize(

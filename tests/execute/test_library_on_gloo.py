@@ -246,7 +246,11 @@ def check(plan: Plan, changed: list[tuple[int, str, int]], ranks: list[Any]) -> 
 
 
 @pytest.mark.timeout(DEADLINE_S)
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(
+    # By default one world for each order in which the Executor may take a pattern.
+    "world",
+    [world if world in (3, 4) else pytest.param(world, marks=pytest.mark.slow) for world in WORLDS],
+)
 def test_contracts_hold_and_see_one_wrong_bit(world: int) -> None:
     plans: list[Plan] = []
     for definition in exported(LIBRARY):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import cli, folder
-from tests.execute.conftest import CONTEXT
 from tests.explain import jobs
+from tests.warm import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,8 +22,11 @@ from commlang.program import build
 from commlang.resolve.modules import Definition, load_module
 from commlang.source import Source
 from commlang.verify import find_pattern
+from tests.cli.processes import finish
 from tests.execute.test_library_on_gloo import LIBRARY, RUNS_ON, all_values, exported, name_of
 from tests.export.test_on_gloo import CORNERS, ROOT
+from tests.ports import free_port
+from tests.warm import Warm
 
 GOLDEN = Path(__file__).with_name("golden")
 WORLDS = {"ring_all_reduce": 4, "one_f_one_b": 4, "training_step_3d": 8, "fsdp_step": 2}
@@ -207,11 +210,33 @@ pattern main(x: float32[n], list: float32[n], n = 8):
     )
 
 
-def test_a_script_runs_under_torchrun(tmp_path: Path) -> None:
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
     program = build(find_pattern("ring_all_reduce"), 2, {"n": 5})
     script = tmp_path / "ring.py"
     script.write_text(export_python(program), encoding="utf-8")
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    return script
+
+
+def printed_by_ring() -> list[str]:
+    total = sum((7 * i + 13 * rank) % 11 for i in range(5) for rank in range(2))
+    return [f"rank {rank}: x sums to {float(total)}" for rank in range(2)]
+
+
+def test_a_script_runs_on_ranks_as_torchrun_starts_them(ring: Path, tmp_path: Path) -> None:
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    world = os.environ | place | {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    argv = (str(ring), "--backend", "gloo")
+    ranks = [
+        Warm(argv, tmp_path, world | {"RANK": rank, "LOCAL_RANK": rank}, module="tests.main")
+        for rank in ("0", "1")
+    ]
+    assert finish(*ranks) == [(0, f"{line}\n", "") for line in printed_by_ring()]
+
+
+@pytest.mark.slow
+def test_a_script_runs_under_torchrun(ring: Path, tmp_path: Path) -> None:
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(ring)]
     environment = {n: v for n, v in os.environ.items() if n != "PYTHONPATH"} | {
         "OMP_NUM_THREADS": "1"
     }
@@ -225,9 +250,7 @@ def test_a_script_runs_under_torchrun(tmp_path: Path) -> None:
         env=environment | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    total = sum((7 * i + 13 * rank) % 11 for i in range(5) for rank in range(2))
-    wanted = [f"rank {rank}: x sums to {float(total)}" for rank in range(2)]
-    assert sorted(done.stdout.splitlines()) == wanted
+    assert sorted(done.stdout.splitlines()) == printed_by_ring()
 
 
 def test_every_corner_is_compiled_without_a_warning() -> None:

