@@ -149,7 +149,7 @@ def algorithms_by_site(simulation: Simulation) -> dict[int, list[str]]:
     pairs = np.unique(np.stack([site, calls.pattern], axis=1), axis=0)
     found: dict[int, list[str]] = {}
     for number, pattern in pairs.tolist():
-        name = calls.patterns[pattern].algorithm
+        name = calls.patterns[int(pattern)].algorithm
         listed = found.setdefault(number, [])
         if name not in listed:
             listed.append(name)

@@ -117,7 +117,7 @@ def _alike(program: Program, wiring: Wiring) -> Iterator[tuple[Kind, int, list[_
     bounds = np.searchsorted(number.ravel()[order], np.arange(len(table) + 1)).tolist()
     found: dict[tuple[int, int, int], list[_Group]] = {}
     for i, (kind, group, root) in enumerate(table.tolist()):
-        members = np.array(program.groups.entries[group].members, dtype=np.int64)
+        members = np.array(program.groups.entries[int(group)].members, dtype=np.int64)
         place = int(np.flatnonzero(members == root)[0]) if root >= 0 else 0
         chosen = order[bounds[i] : bounds[i + 1]]
         found.setdefault((kind, place, len(members)), []).append((chosen, members))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from commlang.errors import UsageError
+from commlang.schedule import Bucket
 from commlang.simulate.algorithms import ALGORITHMS
 from commlang.topology import Collective
 from tests.simulate.cases import nodes, switch, times
@@ -162,6 +163,23 @@ pattern main(x: uint8[1024], y: uint8[1024]):
         found = times(text, 8, MACHINE, contention=contention)
         ends = np.unique(found.timing.end[found.program.is_collective])
         assert ends.tolist() == pytest.approx([ends[0], 2 * ends[0]])
+
+
+def test_calls_of_a_bucket_are_one_call_of_all_their_bytes() -> None:
+    text = """\
+pattern main(x: uint8[1024], y: uint8[1024]):
+    a = async all_reduce(x)
+    b = async all_reduce(y)
+    wait(a)
+    wait(b)
+"""
+    one = "pattern main(x: uint8[2048]):\n    all_reduce(x)\n"
+    bucket = Bucket(group=0, turn=0, count=2)
+    for contention in (False, True):
+        found = times(text, 8, MACHINE, contention=contention, buckets=[bucket])
+        whole = times(one, 8, MACHINE, contention=contention)
+        assert found.makespan == whole.makespan
+        assert found.link_bytes.sum() == pytest.approx(whole.link_bytes.sum())
 
 
 def test_a_group_of_one_takes_no_time() -> None:

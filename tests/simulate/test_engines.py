@@ -14,6 +14,7 @@ from commlang.errors import PatternError, UsageError
 from commlang.program import build
 from commlang.simulate import Simulation, simulate
 from commlang.simulate import run as engines
+from commlang.simulate.compiled import cache_folder
 from commlang.simulate.wiring import wire
 from commlang.verify import find_pattern
 from tests.reference.traffic import Traffic
@@ -106,6 +107,20 @@ def test_both_ways_to_wire_find_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         order = [np.argsort(w.send) for w in (slow, fast)]
         assert np.array_equal(slow.recv[order[0]], fast.recv[order[1]])
         assert np.array_equal(slow.queued[order[0]], fast.queued[order[1]])
+
+
+def test_machine_code_is_kept_only_where_nobody_else_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = cache_folder()
+    assert folder is not None
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)
+    assert cache_folder() is None
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert cache_folder() is None
 
 
 def test_narrow_programs_leave_the_levels_for_the_kernel() -> None:

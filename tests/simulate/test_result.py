@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -129,7 +129,7 @@ def test_an_empty_program_takes_no_time() -> None:
         ({"eager": -1}, "eager is a number of bytes"),
     ],
 )
-def test_arguments_that_make_no_sense(options: dict[str, object], told: str) -> None:
+def test_arguments_that_make_no_sense(options: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         times(CHAIN, 3, **options)
 
