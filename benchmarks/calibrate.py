@@ -45,7 +45,9 @@ TOPICS = ("collectives", "composed", "hierarchical", "point_to_point")
 SIZES = (64 << 10, 512 << 10, 4 << 20, 16 << 20)
 CASES = (("gloo", 2), ("gloo", 4), ("mpi", 2), ("mpi", 4), ("gloo", 8))
 JUDGED, TARGET = (2, 4), 0.2
-RUNS, WARMUP, ROUNDS = 9, 2, 24
+TOLD = (64 << 10, 4 << 20)
+"""Sizes at the worlds that are not judged."""
+RUNS, WARMUP, ROUNDS = 7, 2, 24
 CALIBRATED = ("all_reduce",)
 IDLE = (Kind.EXTERN, Kind.COMPUTE)
 """Whose time the file tells, so that there would be nothing to predict."""
@@ -65,7 +67,7 @@ def jobs(world: int, backend: str) -> list[Job]:
     names = [library_name(path).rpartition("/") for path in library_files()]
     found: list[Job] = []
     for name in (name for topic, _, name in names if topic in TOPICS):
-        for size in SIZES:
+        for size in SIZES if world in JUDGED else TOLD:
             plan = planned(name, size, world, backend)
             if plan is not None:
                 found.append(Job(name, size, plan))
@@ -81,7 +83,7 @@ def planned(name: str, size: int, world: int, backend: str) -> Plan | None:
         least = largest_tensor(pattern.plan(world, backend=target, n=world).program())
         if least is None:
             return None
-        n = max(round(size * world / (least[1] * world)), 1) * world
+        n = max(round(size / least[1]), 1) * world
         plan = pattern.plan(world, backend=target, n=n)
     except CommlangError:
         return None
@@ -106,26 +108,17 @@ def measured(found: list[Job], backend: str, world: int) -> list[float]:
     modules = ("commlang.execute.bench",)
     extra: Any = ([job.plan for job in found], settings)
     (result, *_) = started(rank_main, extra, options, settings, Narrator(), modules)
-    slowest = [
-        zip(*(rank[0].seconds for rank in [[s] for s in ranks]), strict=True)
-        for ranks in result.samples
-    ]
-    return [median(max(turn) for turn in turns) for turns in slowest]
+    return [_slowest([sample.seconds for sample in samples]) for samples in result.samples]
+
+
+def _slowest(ranks: list[list[float]]) -> float:
+    return median(max(turn) for turn in zip(*ranks, strict=True))
 
 
 def calibrated(folder: str, backend: str, world: int) -> str:
     """The file of a machine, calibrated by processes of its own."""
     path = str(Path(folder, f"{backend}-{world}.yaml"))
-    command = [
-        sys.executable,
-        "-m",
-        "commlang",
-        "calibrate",
-        "-o",
-        path,
-        "--name",
-        f"{backend}-{world}",
-    ]
+    command = [sys.executable, "-m", "commlang", "calibrate", "-o", path]
     options = ["--backend", backend, "--nproc-per-node", str(world), "--iters", str(ROUNDS)]
     subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
     return path
@@ -140,10 +133,11 @@ def case(folder: str, backend: str, world: int) -> float:
     for job, time_ in zip(found, seconds, strict=True):
         predicted = simulate(job.plan.program(), machine, buckets=job.plan.buckets).makespan
         errors[job.name, job.bytes] = time_, predicted / time_ - 1
-    link = machine.links[0]
+    link, channel = machine.links[0], machine.levels[0].channel or 0.0
     print(
         f"\n{world} ranks on {backend}: alpha {(link.latency + 2 * link.overhead) * 1e6:.0f} us, "
-        f"gap {link.gap * 1e6:.0f} us, {link.bandwidth / 1e9:.2f} GB/s, {machine.levels[0].kind}"
+        f"gap {link.gap * 1e6:.0f} us, {link.bandwidth / 1e9:.2f} GB/s of one message, "
+        f"{channel / 1e9:.2f} of all"
     )
     print(f"{'':34}" + "".join(f"{size >> 10:>14} KiB" for size in SIZES))
     for name in dict.fromkeys(job.name for job in found):
@@ -151,7 +145,7 @@ def case(folder: str, backend: str, world: int) -> float:
         shown = "".join(f"{1e3 * t:>10.2f} {e:>+7.0%}" for t, e in cells)
         print(f"{name:34}{shown}{'  calibrated' if name in CALIBRATED else ''}")
     counted = {key: abs(e) for key, (_, e) in errors.items() if key[0] not in CALIBRATED}
-    for size in SIZES:
+    for size in sorted({size for _, size in counted}):
         print(
             f"  {size >> 10} KiB: median error "
             f"{median(e for (_, s), e in counted.items() if s == size):.0%}"
