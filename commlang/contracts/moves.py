@@ -148,6 +148,8 @@ def step(action: Action, values: Array, source: Array, target: Array, extra: Arr
 
 def tables(target: Array) -> list[tuple[Array, Array]]:
     """Moves by target: per number of moves, the targets and a table of the indices of theirs."""
+    if not len(target):  # of empty tensors
+        return []
     order = stable_order(target)
     ordered = target[order]
     start = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

@@ -53,10 +53,7 @@ def _name(program: Program) -> str:
 
 
 def _told(value: Any) -> str:
-    from commlang.expand.values import Op, Table
     from commlang.verify.values import format_value
 
-    if isinstance(value, Table):
-        value = value.array[value.prefix].tolist() if value.prefix else value.array.tolist()
-    text = str(value.op) if isinstance(value, Op) and value.factor is None else format_value(value)
+    text = format_value(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

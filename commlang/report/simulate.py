@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel
 
-from commlang.expand.values import Op
 from commlang.report.text import (
     bytes_text,
     counted,
@@ -110,12 +109,7 @@ def make_report(
 
 def _parameters(program: Program) -> dict[str, str]:
     """Parameters as one would write them."""
-    return {
-        name: str(value.op)
-        if isinstance(value, Op) and value.factor is None
-        else format_value(value)
-        for name, value in program.parameters.items()
-    }
+    return {name: format_value(value) for name, value in program.parameters.items()}
 
 
 def _critical(simulation: Simulation) -> list[StretchReport]:
@@ -269,6 +263,8 @@ def _link_table(report: SimulationReport) -> list[str]:
 
 
 def _percent(part: float) -> str:
+    if 0 < part < 0.0005:
+        return "< 0.1 %"
     return f"{100 * part:.3g} %" if part < 0.9995 else "100 %"
 
 

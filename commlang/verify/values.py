@@ -15,7 +15,7 @@ from commlang.expand.expressions import Expressions
 from commlang.expand.groups import GroupTable
 from commlang.expand.run import parameter_names
 from commlang.expand.scope import Frame, Scope
-from commlang.expand.values import SEQUENCES, Group, Op, describe, is_list
+from commlang.expand.values import SEQUENCES, Group, Op, Table, describe, is_list
 from commlang.resolve.modules import Definition, Module
 from commlang.syntax import ast
 from commlang.syntax.parser import parse_expression
@@ -121,7 +121,9 @@ def format_value(value: Any) -> str:
         case _ if is_list(value):
             return f"[{', '.join(map(format_value, value))}]"
         case Op(op, factor):
-            return f"{op}({factor})"
+            return str(op) if factor is None else f"{op}({factor})"
+        case Table(array, prefix):
+            return format_value(array[prefix].tolist())
         case _:
             return str(value)
 
