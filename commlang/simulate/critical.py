@@ -55,7 +55,7 @@ def trace(
     start, after, role, link = wiring.start, wiring.after, wiring.role, wiring.link
     send, recv, queued = wiring.send, wiring.recv, wiring.queued
     member, first, before = wiring.member, wiring.first, wiring.before
-    eager = costs.eager
+    eager, lot = costs.eager, costs.lot
     point, binder, begin, end = clock.point, clock.binder, clock.begin, clock.end
     moved, met = clock.moved, clock.met
     rows, seconds, origins = [row], [0.0], [row]
@@ -75,10 +75,10 @@ def trace(
                         origin, previous = member[i] + 0, -1
                         break
         else:
-            ahead = len(eager) > 0 and eager[number]
+            ahead = len(eager) > 0 and eager[lot[number]]
             other = recv[number] + 0 if role[row] == SEND else send[number] + 0
             if ahead:  # only an eager message's recv waits, and only until it has arrived
-                waited = role[row] == RECV and begin[row] + costs.receipt[number] < time
+                waited = role[row] == RECV and begin[row] + costs.receipt[lot[number]] < time
             else:
                 waited = begin[row] < moved[number]
             if waited and begin[other] == moved[number]:

@@ -84,14 +84,17 @@ class _Levels:
         both = np.maximum(clock.begin[wiring.send[m]], clock.begin[wiring.recv[m]])
         m, both = m[both == both], both[both == both]  # a NaN is not equal to itself
         before = np.where(wiring.queued[m], m - 1, m)
-        room = np.where(wiring.queued[m], clock.moved[before] + costs.occupy[before], both)
+        room = np.where(
+            wiring.queued[m], clock.moved[before] + costs.occupy[costs.lot[before]], both
+        )
         blocked = room != room
         self.messages = m[blocked]
         m, time = m[~blocked], np.maximum(both, room)[~blocked]
         clock.moved[m] = time
-        time = time + costs.flight[m]
+        lot = costs.lot[m]
+        time = time + costs.flight[lot]
         sent = self._close(wiring.send[m], time)
-        return [sent, self._close(wiring.recv[m], time + costs.receipt[m])]
+        return [sent, self._close(wiring.recv[m], time + costs.receipt[lot])]
 
     def _meet(self, rows: Array, calls: Array) -> list[Array]:
         wiring, clock = self.wiring, self.clock
@@ -147,7 +150,7 @@ def _offsets(wiring: Wiring, costs: Costs) -> tuple[Array, Array]:
     """
     issued = costs.work.copy()
     sends = np.flatnonzero(wiring.role == SEND)
-    issued[sends] = costs.issue[wiring.link[sends]]
+    issued[sends] = costs.issue[costs.lot[wiring.link[sends]]]
     offset = np.zeros(len(issued))
     sizes = np.diff(wiring.pointer)
     left = np.flatnonzero(sizes > 1)

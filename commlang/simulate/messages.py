@@ -52,8 +52,14 @@ class Pairs:
 
 @record
 class Messages:
-    """The messages of a program: of which pair each is, its bytes, and the ranks of the pairs."""
+    """The messages of a program by lots: neighbours that go the same way with as many bytes.
 
+    `lot` tells of which lot each message is, `pair` and `bytes` are those of each lot, `src` and
+    `dst` the ranks of each pair. What a lot costs is looked up again and again while it is in the
+    processor's cache; what each message costs would come from memory.
+    """
+
+    lot: Array
     pair: Array
     bytes: Array
     src: Array
@@ -61,12 +67,15 @@ class Messages:
     pairs: Pairs
 
 
-def messages_of(program: Program, machine: Machine, wiring: Wiring, sizes: Bytes) -> Messages:
-    """Messages lie by channel, so neighbours mostly are of one pair."""
+def messages_of(
+    program: Program, machine: Machine, wiring: Wiring, sizes: Bytes, *, apart: bool = False
+) -> Messages:
+    """Messages lie by channel, so neighbours mostly are of one lot; if `apart`, each is its own."""
     src, dst = program.rank[wiring.send], program.peer[wiring.send]
-    fresh = np.ones(len(src), dtype=np.bool_)
-    fresh[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
-    pair = np.cumsum(fresh) - 1
-    src, dst = src[fresh].astype(np.int64), dst[fresh].astype(np.int64)
-    pairs = Pairs.of(machine, src, dst)
-    return Messages(pair, sizes.of_one(wiring.send), src, dst, pairs)
+    size = sizes.of_one(wiring.send)
+    turned = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
+    first = np.append(0, np.flatnonzero(turned | (size[1:] != size[:-1]) | apart) + 1)[: len(src)]
+    lot = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(src)))
+    fresh = np.append(True, turned[first[1:] - 1])[: len(first)]
+    src, dst = (column[first][fresh].astype(np.int64) for column in (src, dst))
+    return Messages(lot, np.cumsum(fresh) - 1, size[first], src, dst, Pairs.of(machine, src, dst))

@@ -59,7 +59,7 @@ def simulate(
     engine = choose(engine, len(program))
     wiring, sizes = wire(program, fast=engine == "numba"), Bytes(program)
     work = local_work(program, machine, given) * slow[program.rank]
-    messages = messages_of(program, machine, wiring, sizes)
+    messages = messages_of(program, machine, wiring, sizes, apart=bool(noise))
     calls = calls_of(
         program,
         machine,
@@ -103,6 +103,7 @@ def _prices(
     long = np.maximum(messages.bytes - 1, 0) * pairs.pace[pair]
     return Costs(
         work=noise.on(work, np.arange(len(work)) if noise else work),
+        lot=messages.lot,
         issue=issue,
         flight=issue + noise.on(pairs.latency[pair] + long, wiring.send),
         receipt=receipt,
@@ -116,11 +117,12 @@ def _sharing(machine: Machine, messages: Messages, calls: Calls, on: bool) -> Sh
     ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
     if not on:
         nothing = (ints, ints, ints, floats, floats, floats, ints, ints, ints, floats, floats)
-        return Sharing(False, *nothing, floats)
+        return Sharing(False, 1, *nothing, floats)
     pairs, patterns = messages.pairs, calls.patterns
     sizes = [len(p.resource) for p in patterns]
     return Sharing(
         on=True,
+        width=int(np.diff(pairs.pointer).max(initial=0)) + 1,
         route=messages.pair,
         at=pairs.pointer.astype(np.int64),
         hop=pairs.resource.astype(np.int64),
