@@ -25,7 +25,7 @@ def compiled(function: Any) -> Any:
     # numba asks for the folder when it decorates; later functions of others keep theirs.
     config.CACHE_DIR = str(folder or "")
     try:
-        return numba.njit(cache=folder is not None)(function)
+        return numba.njit(cache=folder is not None, nogil=True)(function)
     finally:
         config.CACHE_DIR = before
 

@@ -40,10 +40,11 @@ def critical_path(wiring: Wiring, costs: Costs, clock: Clock, *, fast: bool) -> 
         walk = compiled(trace)
     last = int(wiring.last[np.argmax(clock.point[wiring.last])])
     row, time = int(clock.binder[last]), float(clock.point[last])
-    ends = np.where(clock.end == clock.end, clock.end, 0.0)
-    if ends.max() > time:  # something that nobody waits for
-        row, last = int(np.argmax(ends)), -1
-        time = float(ends[row])
+    alone = np.flatnonzero(wiring.end < 0)  # rows that nobody waits for
+    ends = np.nan_to_num(clock.end[alone], nan=0.0)
+    if ends.max(initial=0.0) > time:
+        at = int(np.argmax(ends))
+        row, last, time = int(alone[at]), -1, float(ends[at])
     found, seconds, origin = walk(row, last, time, wiring, costs, clock)
     return Path(found[::-1], seconds[::-1], origin[::-1])
 

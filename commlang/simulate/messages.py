@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,11 +71,34 @@ def messages_of(
     program: Program, machine: Machine, wiring: Wiring, sizes: Bytes, *, apart: bool = False
 ) -> Messages:
     """Messages lie by channel, so neighbours mostly are of one lot; if `apart`, each is its own."""
-    src, dst = program.rank[wiring.send], program.peer[wiring.send]
-    size = sizes.of_one(wiring.send)
-    turned = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
-    first = np.append(0, np.flatnonzero(turned | (size[1:] != size[:-1]) | apart) + 1)[: len(src)]
-    lot = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(src)))
-    fresh = np.append(True, turned[first[1:] - 1])[: len(first)]
-    src, dst = (column[first][fresh].astype(np.int64) for column in (src, dst))
-    return Messages(lot, np.cumsum(fresh) - 1, size[first], src, dst, Pairs.of(machine, src, dst))
+    send = wiring.send
+    if apart:
+        first = np.arange(len(send))
+    elif sizes.fast:
+        from commlang.simulate.compiled import compiled
+
+        first = np.empty(len(send), dtype=np.int32)
+        first = first[: compiled(part)(send, program.rank, program.peer, *sizes.columns, first)]
+    else:
+        src, dst, size = program.rank[send], program.peer[send], sizes.of_one(send)
+        fresh = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1]) | (size[1:] != size[:-1])
+        first = np.append(0, np.flatnonzero(fresh) + 1)[: len(send)]
+    lot = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(send)))
+    lead = send[first]
+    src, dst = program.rank[lead].astype(np.int64), program.peer[lead].astype(np.int64)
+    fresh = np.ones(len(lead), dtype=np.bool_)
+    fresh[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
+    pair, src, dst = np.cumsum(fresh) - 1, src[fresh], dst[fresh]
+    return Messages(lot, pair, sizes.of_one(lead), src, dst, Pairs.of(machine, src, dst))
+
+
+def part(send: Any, rank: Any, peer: Any, first: Any, each: Any, found: Any) -> int:
+    """Put the first message of each lot into `found`; returns how many lots there are."""
+    count, src, dst, size = 0, -1, -1, -1
+    for m in range(len(send)):
+        row = send[m]
+        if rank[row] != src or peer[row] != dst or each[first[row]] != size:
+            src, dst, size = rank[row], peer[row], each[first[row]]
+            found[count] = m
+            count += 1
+    return count

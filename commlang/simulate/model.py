@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,8 +58,13 @@ def simulate(
     slow, noise = factors(stragglers, program.world), Jitter(jitter, seed)
     _check(given, eager)
     engine = choose(engine, len(program))
-    wiring, sizes = wire(program, fast=engine == "numba"), Bytes(program)
-    work = local_work(program, machine, given) * slow[program.rank]
+    fast = engine == "numba"
+    sizes = Bytes(program, fast=fast)
+    with ThreadPoolExecutor(1) as aside:  # neither needs the other, and numba lets both run
+        priced = aside.submit(local_work, program, machine, given, sizes)
+        wiring, work = wire(program, fast=fast), priced.result()
+    if stragglers:
+        work *= slow[program.rank]
     messages = messages_of(program, machine, wiring, sizes, apart=bool(noise))
     calls = calls_of(
         program,
@@ -72,7 +78,7 @@ def simulate(
     prices = _prices(wiring, messages, calls, work, slow, noise, eager)
     sharing = _sharing(machine, messages, calls, contention)
     clock = run(wiring, prices, sharing, engine)
-    if len(clock.begin) and np.isnan(clock.begin).any():
+    if np.isnan(clock.begin.min(initial=0.0)):
         refuse(program)
     return Simulation(
         program, machine, wiring, prices, clock, messages, calls, uncosted(program, given)

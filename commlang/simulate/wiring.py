@@ -130,7 +130,9 @@ def _by_rows(program: Program, calls: Collectives, rows: Rows) -> Wiring:
     queued, last = np.ones(sends, dtype=np.bool_), np.zeros(program.world, dtype=np.int64)
     out = (start, end, after, role, link, pointer, pending, last, send, recv, queued)
     slots, met = _FEW, -2
-    while met == -2 and slots <= _MORE * (2 * sends + 2):  # more channels than sends never meet
+    while met == -2 and slots <= max(
+        _FEW, _MORE * (2 * sends + 2)
+    ):  # more channels than sends never meet
         met = compiled(wire_rows)(rows, (SEND, RECV), slots, out)
         slots *= _MORE
     if met != sends:
