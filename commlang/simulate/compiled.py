@@ -24,8 +24,8 @@ def compiled(function: Any) -> Any:
     """The function in machine code, compiled when it is first called unless the cache has it."""
     numba, config = _module("numba"), _module("numba.core.config")
     folder = cache_folder()
-    # numba asks for the folder when it decorates; later functions of others keep theirs. Two threads
-    # that set it at once would send machine code elsewhere.
+    # numba asks for the folder when it decorates; later functions of others keep theirs. Two
+    # threads that set it at once would send machine code elsewhere.
     with _FOLDER:
         before = config.CACHE_DIR
         config.CACHE_DIR = str(folder or "")
