@@ -40,10 +40,11 @@ def critical_path(wiring: Wiring, costs: Costs, clock: Clock, *, fast: bool) -> 
         walk = compiled(trace)
     last = int(wiring.last[np.argmax(clock.point[wiring.last])])
     row, time = int(clock.binder[last]), float(clock.point[last])
-    ends = np.where(clock.end == clock.end, clock.end, 0.0)
-    if ends.max() > time:  # something that nobody waits for
-        row, last = int(np.argmax(ends)), -1
-        time = float(ends[row])
+    alone = np.flatnonzero(wiring.end < 0)  # rows that nobody waits for
+    ends = np.nan_to_num(clock.end[alone], nan=0.0)
+    if ends.max(initial=0.0) > time:
+        at = int(np.argmax(ends))
+        row, last, time = int(alone[at]), -1, float(ends[at])
     found, seconds, origin = walk(row, last, time, wiring, costs, clock)
     return Path(found[::-1], seconds[::-1], origin[::-1])
 
@@ -55,7 +56,7 @@ def trace(
     start, after, role, link = wiring.start, wiring.after, wiring.role, wiring.link
     send, recv, queued = wiring.send, wiring.recv, wiring.queued
     member, first, before = wiring.member, wiring.first, wiring.before
-    eager = costs.eager
+    eager, lot = costs.eager, costs.lot
     point, binder, begin, end = clock.point, clock.binder, clock.begin, clock.end
     moved, met = clock.moved, clock.met
     rows, seconds, origins = [row], [0.0], [row]
@@ -75,10 +76,10 @@ def trace(
                         origin, previous = member[i] + 0, -1
                         break
         else:
-            ahead = len(eager) > 0 and eager[number]
+            ahead = len(eager) > 0 and eager[lot[number]]
             other = recv[number] + 0 if role[row] == SEND else send[number] + 0
             if ahead:  # only an eager message's recv waits, and only until it has arrived
-                waited = role[row] == RECV and begin[row] + costs.receipt[number] < time
+                waited = role[row] == RECV and begin[row] + costs.receipt[lot[number]] < time
             else:
                 waited = begin[row] < moved[number]
             if waited and begin[other] == moved[number]:

@@ -118,7 +118,8 @@ class Simulation:
         found = np.zeros(len(self.machine.capacities))
         messages, calls = self.messages, self.calls
         pairs = messages.pairs
-        sent = np.bincount(messages.pair, messages.bytes, minlength=len(messages.src))
+        each = np.bincount(messages.lot, minlength=len(messages.pair))
+        sent = np.bincount(messages.pair, messages.bytes * each, minlength=len(messages.src))
         np.add.at(found, pairs.resource, np.repeat(sent, np.diff(pairs.pointer)))
         volume = np.bincount(calls.pattern, calls.bytes, minlength=len(calls.patterns))
         for pattern, size in zip(calls.patterns, volume.tolist(), strict=True):
