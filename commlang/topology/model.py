@@ -49,6 +49,11 @@ class Machine(BaseModel):
         names = [link.name for link in self.links]
         if len(set(names)) < len(names):
             raise ValueError("two links have one name")
+        seen: set[tuple[str, int]] = set()
+        for one in self.collectives:
+            if (one.name, one.world) in seen:
+                raise ValueError(f"the times of {one.name} on {one.world} ranks are given twice")
+            seen.add((one.name, one.world))
         inside = 1
         for level in self.levels:
             if level.link not in names:
