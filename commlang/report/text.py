@@ -223,6 +223,13 @@ def seconds_text(value: float) -> str:
     return f"{value / 1e-9:.0f} ns"
 
 
+def percent_text(part: float) -> str:
+    """A part of one with three significant digits: `12.5 %`."""
+    if 0 < part < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * part:.3g} %" if part < 0.9995 else "100 %"
+
+
 def bytes_text(value: int) -> str:
     """A size in binary units: `1.5 MiB`."""
     for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):

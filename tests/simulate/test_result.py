@@ -81,6 +81,13 @@ def test_the_bubble_of_1f1b_is_that_of_the_textbook() -> None:
     assert times("pattern main(x: float32[4]):\n    fill(x, 1)\n", 2).bubble is None
 
 
+def test_branches_that_compute_side_by_side_make_no_negative_bubble() -> None:
+    branch = "        sequence:\n            compute(1s)\n            compute(1s)\n"
+    found = times(f"pattern main(x: float32[4]):\n    parallel:\n{branch}{branch}", 2)
+    assert found.bubble == 0
+    assert found.ranks.compute.tolist() == [found.makespan] * 2
+
+
 def test_memory_counts_parameters_and_the_temps_that_a_rank_touches() -> None:
     text = """\
 pattern main(x: float32[n], n = 100):
