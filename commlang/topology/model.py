@@ -78,8 +78,10 @@ class Machine(BaseModel):
         """The part that so many ranks need: levels and outermost group cut to them.
 
         Of a torus it is the most nearly cubic part. Raises UsageError if there are more ranks than
-        devices.
+        devices, and for less than one.
         """
+        if world < 1:
+            raise UsageError(f"a world has 1 rank or more, not {world}")
         if world > self.size:
             raise UsageError(
                 f"{self.name} has {self.size} devices, fewer than {world} ranks; take another "

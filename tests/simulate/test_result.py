@@ -149,6 +149,8 @@ def test_an_empty_program_takes_no_time() -> None:
         ({"jitter": 2.0}, "give a part from 0 to 1"),
         ({"jitter": float("nan")}, "give a part from 0 to 1"),
         ({"eager": -1}, "eager is a number of bytes"),
+        ({"eager": float("nan")}, "eager is a number of bytes"),
+        ({"engine": "fast"}, "`fast` is no engine; there are auto, numba, numpy, python"),
     ],
 )
 def test_arguments_that_make_no_sense(options: dict[str, Any], told: str) -> None:

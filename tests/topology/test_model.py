@@ -69,6 +69,8 @@ def test_the_outermost_level_is_cut_to_the_world() -> None:
         "dgx-h100-rails has 32768 devices, fewer than 40000 ranks; take another machine, or raise "
         "the size of its outermost level"
     )
+    with pytest.raises(UsageError, match="a world has 1 rank or more, not 0"):
+        of.for_world(0)
 
 
 @pytest.mark.parametrize(
