@@ -219,7 +219,8 @@ def seconds_text(value: float) -> str:
     """A duration with three significant digits: `1.25 ms`; of seconds all before the point."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= 0.9995 * size:  # 999.9 µs are `1 ms`, where three digits would be `1e+03 µs`
-            return f"{value:.0f} s" if value >= 999.5 else f"{value / size:.3g} {unit}"
+            whole = 999.5 <= value < 1e9
+            return f"{value:.0f} s" if whole else f"{value / size:.3g} {unit}"
     return f"{value / 1e-9:.0f} ns"
 
 

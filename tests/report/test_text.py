@@ -18,6 +18,7 @@ from commlang.report.text import bytes_text, seconds_text
         (999.8e-6, "1 ms"),
         (0.99996, "1 s"),
         (4321.0, "4321 s"),
+        (1.5e37, "1.5e+37 s"),
     ],
 )
 def test_a_duration_rounds_into_the_next_unit(value: float, told: str) -> None:
