@@ -89,7 +89,7 @@ def _check(costs: Mapping[str, float], eager: int) -> None:
     for name, seconds in costs.items():
         if not 0 <= seconds < float("inf"):
             raise UsageError(f"cost of `{name}`: {seconds} is no duration of 0 or more")
-    if eager < 0:
+    if not 0 <= eager < float("inf"):
         raise UsageError(f"eager is a number of bytes, 0 or more, not {eager}")
 
 

@@ -9,7 +9,16 @@ from commlang.draw.words import STEPS, bytes_text, counts_text, time_text
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(0.0, "0"), (2.5e-9, "2.5 ns"), (1.2e-5, "12 µs"), (0.0123, "12.3 ms"), (4321.0, "4321 s")],
+    [
+        (0.0, "0"),
+        (2.5e-9, "2.5 ns"),
+        (1.2e-5, "12 µs"),
+        (0.0123, "12.3 ms"),
+        (4321.0, "4321 s"),
+        (999.8e-6, "1 ms"),
+        (0.9999, "1 s"),
+        (999.8, "1000 s"),
+    ],
 )
 def test_times(value: float, told: str) -> None:
     assert time_text(value, "s") == told
@@ -21,7 +30,14 @@ def test_steps() -> None:
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(0, "0 B"), (1000, "1000 B"), (1536, "1.5 KiB"), (4 << 20, "4 MiB"), (5 << 50, "5120 TiB")],
+    [
+        (0, "0 B"),
+        (1000, "1000 B"),
+        (1536, "1.5 KiB"),
+        (4 << 20, "4 MiB"),
+        (1023488, "1000 KiB"),
+        (5 << 50, "5120 TiB"),
+    ],
 )
 def test_sizes(value: int, told: str) -> None:
     assert bytes_text(value) == told
