@@ -126,6 +126,13 @@ def test_a_picture_does_not_replace_its_pattern(cli: Callable[..., Result], pair
     result = cli("draw", "pair.cl:pair", "--format", "svg", "-o", "./pair.cl")
     assert result.code == 2
     assert result.err == "error: -o ./pair.cl: this is the pattern itself; name another file\n"
+    result = cli("draw", "pair.cl", "--from", "pair.cl", "--format", "svg", "-o", "pair.cl")
+    assert result.code == 2
+    Path("run.json").write_text("{}", encoding="utf-8")
+    result = cli("draw", "pair.cl", "--from", "run.json", "--format", "svg", "-o", "run.json")
+    assert result.err == "error: -o run.json: this is the trace itself; name another file\n"
+    result = cli("run", "pair.cl:pair", "--trace", "pair.cl")
+    assert result.err == "error: --trace pair.cl: this is the pattern itself; name another file\n"
     assert pair.read_text(encoding="utf-8") == PAIR
 
 
@@ -174,6 +181,12 @@ def test_measured_times_stand_below_planned_ones(cli: Callable[..., Result], pai
     assert lines[1] == told
     lanes = [line.split("  ")[0] for line in lines[5:9]]
     assert lanes == ["rank 0", "measured", "rank 1", "measured"]
+    text = Path("run.json").read_text(encoding="utf-8")
+    Path("long.json").write_text(text.replace('"n": "8"', '"n": "SHA-256 ab"'), encoding="utf-8")
+    long = cli("draw", "pair.cl", "--from", "long.json")
+    assert "error: the value of `n` is too long for long.json; give --set" in long.err
+    long = cli("draw", "pair.cl", "--from", "long.json", "--set", "n=8")
+    assert "long.json is of other parameters" in long.err
     other = cli("draw", "pair.cl", "--from", "run.json", "--set", "n=9", "--format", "text")
     assert other.code == 2
-    assert "run.json is of another parameters: n = 8, not n = 9" in other.err
+    assert "run.json is of other parameters: n = 8, not n = 9" in other.err
