@@ -61,7 +61,8 @@ def _mapping(fine: Array, unit: Array) -> dict[int, int]:
 def _longest(subject: Subject, steps: nx.DiGraph[int], key: Array) -> tuple[list[int], str]:
     """The heaviest chain along the edges that lead forward; equal ones by how many steps."""
     program = subject.program
-    timing = subject.timings[0] if subject.timings else None
+    # Without a simulation's path, what was measured says more than any plan.
+    timing = subject.timings[-1] if subject.timings else None
     if timing is not None:
         weight = _seconds(key, np.nan_to_num(timing.end - timing.start))
     else:
