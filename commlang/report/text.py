@@ -218,8 +218,8 @@ def counted(number: int, thing: str) -> str:
 def seconds_text(value: float) -> str:
     """A duration with three significant digits: `1.25 ms`."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
+        if value >= 0.9995 * size:  # what three digits would round to 1e+03 of the smaller unit
+            return f"{value / size:.{4 if value >= 999.5 * size else 3}g} {unit}"
     return f"{value / 1e-9:.0f} ns"
 
 
