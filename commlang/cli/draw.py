@@ -100,7 +100,9 @@ def command(file: str, **given: Any) -> int:
     subject, right = subject_of(file, given)
     picture = draw(subject, given["view"], form)
     if given["output"] is None:
-        click.echo(picture, nl=False)
+        # Text is for a terminal of any encoding; the others are files, and those are UTF-8.
+        known = form == "text" or sys.stdout.isatty()
+        click.echo(picture if known else picture.encode(errors="replace"), nl=False)
     else:
         _write(given["output"], picture)
         say(f"wrote {given['output']}")

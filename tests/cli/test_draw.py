@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -190,3 +192,13 @@ def test_measured_times_stand_below_planned_ones(cli: Callable[..., Result], pai
     other = cli("draw", "pair.cl", "--from", "run.json", "--set", "n=9", "--format", "text")
     assert other.code == 2
     assert "run.json is of other parameters: n = 8, not n = 9" in other.err
+
+
+def test_pictures_are_utf_8_whatever_the_terminal_is(
+    cli: Callable[..., Result], pair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="latin-1"))
+    cli("draw", "pair.cl", "--world", "2", "--format", "svg")
+    sys.stdout.flush()
+    assert "send → 1" in raw.getvalue().decode("utf-8")
