@@ -87,7 +87,9 @@ def _longest(subject: Subject, steps: nx.DiGraph[int], key: Array) -> tuple[list
     if timing is None:
         told = f"Critical path, by bytes of a rank: {bytes_text(round(total))} in {count:,} steps"
     else:
-        told = f"Critical path, {timing.origin}: {time_text(total, 's')} in {count:,} steps"
+        # Steps that run beside one another on a path are added up, so it may be longer than a run.
+        spent = f"{time_text(total, 's')} with waits and overlaps"
+        told = f"Critical path, {timing.origin}: {spent} in {count:,} steps"
     return [node for node in reversed(chain) if node >= 0], told
 
 

@@ -192,7 +192,7 @@ def test_the_critical_path_goes_by_bytes_and_by_time(program: Make) -> None:
         "fill(x, 1)",
         "compute(1ms, reads=[x])",
     ]
-    assert by_time.path.told == "Critical path, measured: 2.5 s in 2 steps of 3."
+    assert by_time.path.told.endswith("measured: 2.5 s with waits and overlaps in 2 steps of 3.")
     plan = Timing(np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 2.0]), "program order")
     assert make_graph(Subject(found, (plan, timing))).path.told == by_time.path.told
     told = make_graph(Subject(found, (timing,), critical=np.array([1, 2])))
