@@ -233,6 +233,14 @@ def test_labels_stay_labels_in_every_format(label: str, program: Make) -> None:
     assert text.startswith(f'compute(1ms, label="{label}")'[:59])
 
 
+def test_text_does_not_turn_what_stands_around_it(program: Make) -> None:
+    found = Subject(program('pattern main():\n    compute(1ms, label="a\u202eb\u2066c")\n', 1))
+    for form in ("text", "dot", "mermaid"):
+        picture = draw(found, "graph", form)
+        assert not set(picture) & set("\u202e\u2066")
+        assert "a b c" in picture
+
+
 def test_the_load_of_a_machine_is_the_traffic_on_its_routes(program: Make) -> None:
     found = program("hierarchical_all_reduce", 16)
     for name in machine_names():
