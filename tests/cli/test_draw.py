@@ -135,6 +135,10 @@ def test_a_picture_does_not_replace_its_pattern(cli: Callable[..., Result], pair
     assert result.err == "error: -o run.json: this is the trace itself; name another file\n"
     result = cli("run", "pair.cl:pair", "--trace", "pair.cl")
     assert result.err == "error: --trace pair.cl: this is the pattern itself; name another file\n"
+    result = cli("bench", "all_reduce", "--vs", "pair.cl", "-J", "pair.cl")
+    assert result.err == "error: -J pair.cl: this is the pattern itself; name another file\n"
+    result = cli("tune", "pair.cl", "--collective", "all_reduce", "-o", "pair.cl")
+    assert result.err == "error: -o pair.cl: this is the pattern itself; name another file\n"
     assert pair.read_text(encoding="utf-8") == PAIR
 
 
