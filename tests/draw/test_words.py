@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commlang.draw.words import STEPS, bytes_text, counts_text, time_text
+from commlang.report.text import seconds_text
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,12 @@ from commlang.draw.words import STEPS, bytes_text, counts_text, time_text
 )
 def test_times(value: float, told: str) -> None:
     assert time_text(value, "s") == told
+
+
+def test_what_rounds_to_a_thousand_is_one_of_the_next_unit() -> None:
+    assert (time_text(9.996e-4, "s"), seconds_text(9.996e-4)) == ("1 ms", "1 ms")
+    assert (time_text(9.994e-4, "s"), seconds_text(9.994e-4)) == ("999 µs", "999 µs")
+    assert (time_text(1234.0, "s"), seconds_text(1234.0)) == ("1234 s", "1234 s")
 
 
 def test_steps() -> None:
