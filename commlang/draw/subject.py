@@ -43,8 +43,7 @@ class Subject:
         """What the picture shows, in a line: the pattern, its parameters, its ranks."""
         values = [f"{name} = {_told(v)}" for name, v in self.program.parameters.items()]
         told = f" ({', '.join(values)})" if values else ""
-        world = self.program.world
-        return f"{_name(self.program)}{told} on {world:,} rank{'s' * (world != 1)}"
+        return f"{_name(self.program)}{told} on {self.program.world:,} ranks"
 
 
 def _name(program: Program) -> str:

@@ -45,9 +45,7 @@ def commlang(folder: Path, *argv: str) -> str:
         timeout=100,
         check=False,
     )
-    # So few bytes may tell no bandwidth, which is said and no failure.
-    said = [line for line in done.stderr.splitlines() if "no bandwidth of" not in line]
-    assert (done.returncode, said) == (0, [])
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
