@@ -43,18 +43,17 @@ class Source:
     def decode(cls, data: bytes, path: str) -> Source:
         """Decode bytes as UTF-8 text; raises UsageError for binary or oversized input."""
         if len(data) > MAX_BYTES:
-            raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB; not a pattern file")
+            raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB, more than is read")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             raise UsageError(
-                f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; "
-                "a pattern file is UTF-8 text"
+                f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; write it as UTF-8 text"
             ) from None
         if "\0" in text:
             line = text[: text.index("\0")].count("\n") + 1
-            raise UsageError(f"{path}:{line}: a NUL byte; a pattern file is UTF-8 text")
+            raise UsageError(f"{path}:{line}: a NUL byte; this is no text")
         return cls(text, path)
 
     @cached_property

@@ -20,6 +20,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+# For a machine that does much else: the longest takes 15 s of a quiet CPU.
+DEADLINE_S = 300
 FOLDERS = ("docs", "examples", "patterns")
 
 BLOCK = re.compile(
@@ -97,7 +99,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=100,
+        timeout=DEADLINE_S,
         check=False,
     )
 
@@ -131,6 +133,7 @@ PARAMETERS = [
 ]
 
 
+@pytest.mark.timeout(2 * DEADLINE_S)
 @pytest.mark.parametrize("block", PARAMETERS)
 def test_commands_do_what_is_shown(block: Block, folder: Path) -> None:
     for name, text in block.files.items():

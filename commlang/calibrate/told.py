@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from commlang.calibrate.model import Samples
 
 
+_TOLD = 0.01
+"""The least part of a message's time that must come from its size."""
+
+
 def facts(world: int, backend: str, torch: str, rounds: int) -> dict[str, str]:
     """What figures depend on, for the head of a file."""
     return {
-        "calibrated": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {rounds} rounds, medians",
+        "calibrated": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, medians of {rounds}",
         "ranks": f"{world} on {backend}",
         "host": f"{platform.node()}, {os.cpu_count()} CPUs, {_processor()}, {platform.release()}",
         "versions": f"commlang {__version__}, torch {torch}, Python {platform.python_version()}",
@@ -33,6 +37,18 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def doubts(samples: Samples, figures: Figures) -> list[str]:
+    """Bandwidths of which the times tell nothing, since the largest message took no longer."""
+    rates = {"one message": figures.bandwidth, "messages that move at one time": figures.channel}
+    largest = float(samples.sizes[-1])
+    return [
+        f"warning: no bandwidth of {what} could be told: {largest:,.0f} bytes take as long as few; "
+        "give larger --sizes, or more --iters"
+        for what, rate in rates.items()
+        if largest / rate < _TOLD * figures.alpha
+    ]
 
 
 def summary(samples: Samples, figures: Figures) -> str:

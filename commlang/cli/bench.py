@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commlang.cli.files import refuse_input
 from commlang.cli.lint import size
 from commlang.cli.start import started
 from commlang.errors import CommlangError, UsageError
@@ -92,6 +93,8 @@ def command(file: str, **given: Any) -> int:
     info = detect(os.environ, need_master="mpi" not in given["backend"])
     world = info.world_size if info else given["nproc_per_node"]
     files = [file, *given["vs"]]
+    for name in files:
+        refuse_input("-J", given["json_file"], pattern=name)
     plans = [job for name in files for job in _jobs(name, world, given)]
     settings = _settings(given)
     if info is None:

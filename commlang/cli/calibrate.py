@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commlang.cli.guard import say
 from commlang.cli.start import started
 from commlang.cli.tune import sizes
 from commlang.errors import UsageError
@@ -112,11 +113,13 @@ def _launch(chosen: tuple[int, ...], given: dict[str, Any]) -> Measured:
 
 def _write(measured: Measured, given: dict[str, Any]) -> None:
     from commlang.calibrate import Samples, fit, machine_of, text_of
-    from commlang.calibrate.told import facts, summary
+    from commlang.calibrate.told import doubts, facts, summary
 
     backend = measured.backend.removeprefix("commlang_")
     samples = Samples.of(measured.world, os.cpu_count() or 1, backend, measured.seconds)
     figures = fit(samples)
+    for doubt in doubts(samples, figures):
+        say(doubt)
     machine = machine_of(given["name"], samples, figures)
     text = text_of(machine, facts(measured.world, measured.backend, measured.torch, given["iters"]))
     if given["output"] is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from commlang.cli.files import refuse_input
 from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.errors import UsageError
@@ -94,11 +95,14 @@ def command(file: str, **given: Any) -> int:
 
     form = _format(given)
     refuse_other(given["view"], form)
-    _refuse_input(file, given["output"])
+    read = {"pattern": file, "trace": given["trace"], "machine": given["topology"]}
+    refuse_input("-o", given["output"], **read)
     subject, right = subject_of(file, given)
     picture = draw(subject, given["view"], form)
     if given["output"] is None:
-        click.echo(picture, nl=False)
+        # Text is for a terminal of any encoding; the others are files, and those are UTF-8.
+        known = form == "text" or sys.stdout.isatty()
+        click.echo(picture if known else picture.encode(errors="replace"), nl=False)
     else:
         _write(given["output"], picture)
         say(f"wrote {given['output']}")
@@ -119,13 +123,6 @@ def _format(given: dict[str, Any]) -> str:
         known = ", ".join(ENDINGS)
         raise UsageError(f"-o {given['output']}: give --format, or a name that ends in {known}")
     return ENDINGS[ending]
-
-
-def _refuse_input(file: str, output: str | None) -> None:
-    """A picture is not to take the place of its pattern."""
-    source = Path(file.partition(":")[0] if not Path(file).exists() else file)
-    if output and source.exists() and Path(output).exists() and source.samefile(output):
-        raise UsageError(f"-o {output}: this is the pattern itself; name another file")
 
 
 def _write(path: str, picture: str) -> None:

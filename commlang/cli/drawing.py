@@ -10,7 +10,7 @@ from commlang.diagnostics import Severity
 from commlang.errors import PatternError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from commlang.checks.deadlock import Wait
     from commlang.diagnostics import Diagnostic
@@ -68,7 +68,7 @@ def _trace(path: str | None) -> Trace | None:
 def _program(file: str, given: dict[str, Any], trace: Trace | None) -> Program:
     """The pattern for its world and parameters, those of a trace unless others are asked for."""
     from commlang.program import build
-    from commlang.verify import default_world, find_pattern, parse_settings, preset_values
+    from commlang.verify import default_world, find_pattern, preset_values
 
     definition = find_pattern(file)
     values, world = parameter_settings(definition, given["settings"]), given["world"]
@@ -76,12 +76,26 @@ def _program(file: str, given: dict[str, Any], trace: Trace | None) -> Program:
         world, found = preset_values(definition, given["preset"], world)
         values = {**found, **values}
     if trace is not None:
-        header = trace.header
-        told = parse_settings(f"{name}={value}" for name, value in header.parameters.items())
-        values, world = {**told, **values}, world or header.world
+        values = {**_parameters(trace, values), **values}
+        world = world or trace.header.world
     if world is None:
         world = default_world(definition, values)
     return build(definition, world, values, max_events=given["max_events"])
+
+
+def _parameters(trace: Trace, given: Collection[str]) -> dict[str, Any]:
+    """The parameters of a trace but for those that are given; long ones it only has digests of."""
+    from commlang.trace.format import SHA
+    from commlang.verify.values import parse_value
+
+    told = {name: v for name, v in trace.header.parameters.items() if name not in given}
+    for name, text in told.items():
+        if text.startswith(SHA):
+            raise UsageError(
+                f"the value of `{name}` is too long for {trace.path}; give --set or --preset as "
+                "for the run"
+            )
+    return {name: parse_value(v, f"{trace.path}: parameter {name}") for name, v in told.items()}
 
 
 def _findings(program: Program) -> tuple[list[Diagnostic], tuple[Wait, ...]]:

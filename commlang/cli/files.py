@@ -39,6 +39,20 @@ def expand_folders(paths: Iterable[str], fail: Callable[[UsageError], None]) -> 
                 yield file
 
 
+def refuse_input(option: str, output: str | None, **inputs: str | None) -> None:
+    """What is written must not take the place of what was read; raises UsageError if it would.
+
+    `inputs` are files by what they are; a pattern's may end in `:PATTERN`, and others that do not
+    exist, such as names from a library, are no files.
+    """
+    if not output or not os.path.exists(output):  # noqa: PTH110 (pathlib costs more than the test)
+        return
+    for what, path in inputs.items():
+        for name in (path, path.rpartition(":")[0]) if path else ():
+            if os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
+                raise UsageError(f"{option} {output}: this is the {what} itself; name another file")
+
+
 def _below(folder: str) -> Iterator[str]:
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -56,6 +56,14 @@ def create_file(path: str, text: str) -> None:
         raise UsageError(f"cannot write {path}: {reason(error)}") from None
 
 
+def refuse_to_create(path: str) -> None:
+    """Raise what `create_file` would, before the work for it is done; what can be known by then."""
+    if Path(path).exists():
+        raise UsageError(f"{path} exists already; choose another name")
+    if not Path(path).parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {Path(path).parent}")
+
+
 def as_before(path: str, text: str) -> bytes:
     """A text with the line endings, and the byte order mark, that a file has now."""
     data = Path(path).read_bytes()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commlang.cli.files import refuse_input
 from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.cli.prepare import launch_options, prepared
@@ -130,7 +131,7 @@ def command(file: str, **given: Any) -> int:
     options = None if info else launch_options(given)
     try:
         if given["trace"] is not None:
-            _check_trace(info, options, given)
+            _check_trace(file, info, options, given)
         if given["predict"] is not None:
             _refuse_untimed("--predict", given, "compare")
         plan, settings = prepared(file, info, options, given)
@@ -182,10 +183,11 @@ def rank_main(
 
 
 def _check_trace(
-    info: RankInfo | None, options: LaunchOptions | None, given: dict[str, Any]
+    file: str, info: RankInfo | None, options: LaunchOptions | None, given: dict[str, Any]
 ) -> None:
     """Refuse a trace that could not be written, where rank 0 will be."""
     _refuse_untimed("--trace", given, "trace")
+    refuse_input("--trace", given["trace"], pattern=file, machine=given["predict"])
     elsewhere = bool(info and info.rank and info.spans_nodes) or bool(options and options.node_rank)
     if not elsewhere:
         from commlang.trace.write import check_path

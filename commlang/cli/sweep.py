@@ -23,8 +23,12 @@ def run_sweep(file: str, texts: tuple[str, ...], plot: str | None, given: dict[s
     from commlang.simulate.read import sweeps_of
 
     sweeps = sweeps_of(texts)
-    if plot and not plot.endswith(".svg"):
-        raise UsageError(f"--plot {plot}: only SVG is drawn; name it FILE.svg")
+    if plot:
+        from commlang.cli.rewrite import refuse_to_create
+
+        if not plot.endswith(".svg"):
+            raise UsageError(f"--plot {plot}: only SVG is drawn; name it FILE.svg")
+        refuse_to_create(plot)
     if file == "-":
         raise UsageError("--sweep reads FILE many times; put the pattern into a file")
     names = tuple(sweeps)

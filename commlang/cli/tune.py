@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commlang.cli.files import refuse_input
 from commlang.cli.guard import say
 from commlang.cli.lint import size
 from commlang.cli.start import started
@@ -92,6 +93,8 @@ def command(patterns: tuple[str, ...], **given: Any) -> int:
     # Ranks of MPI find one another by MPI.
     info = detect(os.environ, need_master="mpi" not in given["backend"])
     worlds = given["worlds"] or (4,)
+    for name in patterns:
+        refuse_input("-o", given["output"], pattern=name)
     entered = [_entered(name) for name in patterns]
     found: list[tuple[list[Race], Timed]] = []
     for world in [info.world_size] if info else sorted(set(worlds)):

@@ -16,7 +16,7 @@ __all__ = ["prove"]
 
 
 def prove(program: Program, messages: Messages, collectives: Collectives) -> list[Diagnostic]:
-    """What is to be said of a pattern's contracts; see `commlang.contracts.prove.prove`."""
-    from commlang.contracts.prove import prove as decide
+    """What is to be said of a pattern's contracts; see `commlang.contracts.proof.prove`."""
+    from commlang.contracts.proof import prove as decide
 
     return decide(program, messages, collectives)

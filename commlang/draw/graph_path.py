@@ -61,7 +61,8 @@ def _mapping(fine: Array, unit: Array) -> dict[int, int]:
 def _longest(subject: Subject, steps: nx.DiGraph[int], key: Array) -> tuple[list[int], str]:
     """The heaviest chain along the edges that lead forward; equal ones by how many steps."""
     program = subject.program
-    timing = subject.timings[0] if subject.timings else None
+    # Without a simulation's path, what was measured says more than any plan.
+    timing = subject.timings[-1] if subject.timings else None
     if timing is not None:
         weight = _seconds(key, np.nan_to_num(timing.end - timing.start))
     else:
@@ -86,7 +87,9 @@ def _longest(subject: Subject, steps: nx.DiGraph[int], key: Array) -> tuple[list
     if timing is None:
         told = f"Critical path, by bytes of a rank: {bytes_text(round(total))} in {count:,} steps"
     else:
-        told = f"Critical path, {timing.origin}: {time_text(total, 's')} in {count:,} steps"
+        # Steps that run beside one another on a path are added up, so it may be longer than a run.
+        spent = f"{time_text(total, 's')} with waits and overlaps"
+        told = f"Critical path, {timing.origin}: {spent} in {count:,} steps"
     return [node for node in reversed(chain) if node >= 0], told
 
 

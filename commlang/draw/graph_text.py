@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 SHORT = 60
 """Characters of a statement in a label."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MERMAID = re.compile(r"[^\w .,:=()+*/@→←×·|-]", re.ASCII)
 
 
@@ -106,8 +105,8 @@ def _short(words: str) -> str:
 
 
 def _plain(words: str) -> str:
-    """A line without characters that would end it or mean nothing."""
-    return _CONTROL.sub(" ", words)
+    """A line without characters that would end it, or turn what stands around them."""
+    return "".join(c if c.isprintable() else " " for c in words)
 
 
 def _quoted(words: str) -> str:

@@ -43,7 +43,8 @@ class Subject:
         """What the picture shows, in a line: the pattern, its parameters, its ranks."""
         values = [f"{name} = {_told(v)}" for name, v in self.program.parameters.items()]
         told = f" ({', '.join(values)})" if values else ""
-        return f"{_name(self.program)}{told} on {self.program.world:,} ranks"
+        world = self.program.world
+        return f"{_name(self.program)}{told} on {world:,} rank{'s' * (world != 1)}"
 
 
 def _name(program: Program) -> str:

@@ -91,7 +91,11 @@ def _ruler(scene: Scene, axis: Axis) -> list[str]:
         x = axis.x(scene.stops + 1)
         path = f"M{number(x)} {number(axis.top - 3)}V{number(axis.bottom)}"
         parts.append(element("path", class_="stop", d=path))
-        parts.append(text(x + 4, axis.top - 6, "nothing moves from here on", class_="alarm small"))
+        words = "nothing moves from here on"
+        # Where nothing is left to start, the line is the right edge, and the words go before it.
+        fits = x + 4 + len(words) * CHARACTER <= axis.left + axis.width
+        at, side = (x + 4, "") if fits else (x - 4, " end")
+        parts.append(text(at, axis.top - 6, words, class_=f"alarm small{side}"))
     return parts
 
 

@@ -117,10 +117,9 @@ def time_text(value: float, unit: str) -> str:
     if not value:
         return "0"
     for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(value) >= factor:
-            return (
-                f"{value / factor:.3g} {name}" if abs(value) < 1000 * factor else f"{value:.0f} s"
-            )
+        if abs(value) >= 0.9995 * factor:  # what three digits would round to 1000 of the smaller
+            plain = abs(value) >= 999.5 * factor
+            return f"{value:.0f} s" if plain else f"{value / factor:.3g} {name}"
     return f"{value / 1e-9:.3g} ns"
 
 
@@ -130,4 +129,4 @@ def bytes_text(value: int) -> str:
     while size >= 1024 and len(units) > 1:
         size /= 1024
         units.pop(0)
-    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:.0f} {units[0]}"
+    return f"{size:.3g} {units[0]}" if size < 999.5 else f"{size:.0f} {units[0]}"

@@ -12,6 +12,7 @@ from commlang.report.text import (
     bytes_text,
     counted,
     parameters_text,
+    percent_text,
     seconds_text,
     wrapped,
 )
@@ -178,7 +179,7 @@ def _links(simulation: Simulation) -> list[LinkReport]:
 def render(report: SimulationReport) -> str:
     """The report for a terminal."""
     shared = "queueing for links" if report.contention else "no contention"
-    bubble = "" if report.bubble is None else f"; bubble {_percent(report.bubble)}"
+    bubble = "" if report.bubble is None else f"; bubble {percent_text(report.bubble)}"
     lines = [
         *wrapped(report.pattern + parameters_text(report.parameters)),
         f"  {counted(report.world, 'rank')} on {report.machine}, simulated, {shared}; "
@@ -215,7 +216,7 @@ def _path_table(report: SimulationReport) -> list[str]:
                 one.text,
                 f"{one.events:,}",
                 seconds_text(one.seconds),
-                _percent(share),
+                percent_text(share),
                 cause if one.seconds else "",
                 ", ".join(one.algorithms),
             )
@@ -254,18 +255,14 @@ def _extremes(ranks: Sequence[RankReport]) -> list[RankReport]:
 
 def _link_table(report: SimulationReport) -> list[str]:
     rows = [("fullest links", "bytes", "busy")]
-    rows += [(one.name, bytes_text(one.bytes), _percent(one.busy)) for one in report.links[:_LINKS]]
+    rows += [
+        (one.name, bytes_text(one.bytes), percent_text(one.busy)) for one in report.links[:_LINKS]
+    ]
     more = len(report.links) - _LINKS
     return [
         *_table(rows, left=(0,)),
         *([f"  and {counted(more, 'link')} more"] if more > 0 else []),
     ]
-
-
-def _percent(part: float) -> str:
-    if 0 < part < 0.0005:
-        return "< 0.1 %"
-    return f"{100 * part:.3g} %" if part < 0.9995 else "100 %"
 
 
 def _table(rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = ()) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, TypeAdapter
 
 from commlang.report.plot import Line, line_plot
-from commlang.report.text import seconds_text
+from commlang.report.text import percent_text, seconds_text
 from commlang.simulate.bottleneck import stretches
 from commlang.syntax.literals import number
 from commlang.verify.values import format_value
@@ -77,7 +77,7 @@ def render(names: Sequence[str], points: Sequence[Point]) -> str:
 
 
 def _bubble(part: float | None) -> str:
-    return "" if part is None else f"{100 * part:.3g} %"
+    return "" if part is None else percent_text(part)
 
 
 def render_json(points: Sequence[Point]) -> str:

@@ -172,7 +172,7 @@ def _cut(text: str, width: int) -> str:
 def _bandwidth(value: float | None) -> str:
     if value is None:
         return ""
-    unit, size = next(((u, s) for u, s in _RATES if value >= s), _RATES[-1])
+    unit, size = next(((u, s) for u, s in _RATES if value >= 0.9995 * s), _RATES[-1])
     return f"{value / size:.3g} {unit}"
 
 
@@ -216,11 +216,19 @@ def counted(number: int, thing: str) -> str:
 
 
 def seconds_text(value: float) -> str:
-    """A duration with three significant digits: `1.25 ms`."""
+    """A duration with three significant digits: `1.25 ms`; of seconds all before the point."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
+        if value >= 0.9995 * size:  # 999.9 µs are `1 ms`, where three digits would be `1e+03 µs`
+            whole = 999.5 <= value < 1e9
+            return f"{value:.0f} s" if whole else f"{value / size:.3g} {unit}"
     return f"{value / 1e-9:.0f} ns"
+
+
+def percent_text(part: float) -> str:
+    """A part of one with three significant digits: `12.5 %`."""
+    if 0 < part < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * part:.3g} %" if part < 0.9995 else "100 %"
 
 
 def bytes_text(value: int) -> str:
@@ -228,5 +236,5 @@ def bytes_text(value: int) -> str:
     for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         size = 1 << power
         if value >= size:  # all digits of 1,010 GiB, where three would be 1.01e+03
-            return f"{value / size:.{4 if value >= 1000 * size else 3}g} {unit}"
+            return f"{value / size:.{4 if value >= 999.5 * size else 3}g} {unit}"
     return f"{value} B"

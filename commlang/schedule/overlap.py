@@ -12,7 +12,8 @@ each group, as NCCL's streams are, can never lock up on. Operations then end bef
 group starts.
 
 A `parallel:` is one unit, which ends before the next begins. Barriers, and compute and externs that
-name no data, keep their place among everything else.
+name no data, keep their place among everything else: only what the program itself has in flight
+across them stays so.
 """
 
 from __future__ import annotations
@@ -83,11 +84,20 @@ class _Unit:
     local: bool
     fence: bool
     block: bool
+    until: int
+    """The row at which the program waits for it."""
 
     def meets(self, other: _Unit) -> bool:
         """Whether the order of the two matters."""
-        if self.fence or other.fence:
-            return True
+        return self.fence or other.fence or self._shares(other)
+
+    def awaits(self, flying: _Unit) -> bool:
+        """Whether it must not begin before what has been started has ended."""
+        if self.fence and self.rows[0] < flying.until:
+            return self._shares(flying)
+        return self.meets(flying)
+
+    def _shares(self, other: _Unit) -> bool:
         return any(mine.meets(theirs) for mine in self.spans for theirs in other.spans)
 
 
@@ -103,7 +113,7 @@ def _order(program: Program, units: list[_Unit], by_group: bool) -> list[int | J
         else:
             queue = min((q for q in (talk, work) if q), key=lambda q: q[0].rows[0])
             unit = queue.popleft()
-            needed = tuple(row for row, other in flying.items() if unit.meets(other))
+            needed = tuple(row for row, other in flying.items() if unit.awaits(other))
             _join(needed, flying, order)
         if by_group and not unit.local:
             _join(tuple(r for r, o in flying.items() if o.groups != unit.groups), flying, order)
@@ -147,6 +157,7 @@ def _units(regions: Regions, rank: int) -> list[_Unit]:
     kind, group = program.kind[every].tolist(), program.group[every].tolist()
     unit = top_unit(program, every).tolist()
     nest = program.nest[every].tolist()
+    wait = program.wait[every].tolist()
     found: list[_Unit] = []
     for _, members in groupby(range(len(every)), key=unit.__getitem__):
         block = [at for at in members if kind[at] != Kind.WAIT]
@@ -165,6 +176,7 @@ def _units(regions: Regions, rank: int) -> list[_Unit]:
                 local,
                 Kind.BARRIER in kinds or not told,
                 inside,
+                wait[block[0]],
             )
         )
     return found

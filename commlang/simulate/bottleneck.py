@@ -57,10 +57,9 @@ def _parts(simulation: Simulation) -> dict[Cause, Array]:
     local, call = role == LOCAL, role == CALL
     message = ~local & ~call
     data, fixed = np.zeros(len(path.row)), np.zeros(len(path.row))
-    m, c = link[message], link[call]
-    long = np.maximum(
-        costs.occupy[m] - simulation.messages.pairs.gap[simulation.messages.pair[m]], 0
-    )
+    m, c = costs.lot[link[message]], link[call]
+    pair = simulation.messages.pair[m]
+    long = np.maximum(costs.occupy[m] - simulation.messages.pairs.gap[pair], 0)
     data[message] = long
     fixed[message] = costs.flight[m] - long + np.where(role[message] == RECV, costs.receipt[m], 0)
     alpha = np.minimum(simulation.calls.alpha[c], costs.seconds[c])

@@ -11,9 +11,12 @@ import stat
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from commlang.version import __version__
+
+_FOLDER = Lock()
 
 
 @cache
@@ -21,13 +24,15 @@ def compiled(function: Any) -> Any:
     """The function in machine code, compiled when it is first called unless the cache has it."""
     numba, config = _module("numba"), _module("numba.core.config")
     folder = cache_folder()
-    before = config.CACHE_DIR
-    # numba asks for the folder when it decorates; later functions of others keep theirs.
-    config.CACHE_DIR = str(folder or "")
-    try:
-        return numba.njit(cache=folder is not None)(function)
-    finally:
-        config.CACHE_DIR = before
+    # numba asks for the folder when it decorates; later functions of others keep theirs. Two
+    # threads that set it at once would send machine code elsewhere.
+    with _FOLDER:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(folder or "")
+        try:
+            return numba.njit(cache=folder is not None, nogil=True)(function)
+        finally:
+            config.CACHE_DIR = before
 
 
 def _module(name: str) -> Any:

@@ -61,7 +61,8 @@ def rows_of(program: Program, roles: Array) -> Rows | None:
 def wire_rows(rows: Any, roles: tuple[int, int], slots: int, out: Any) -> int:  # noqa: C901
     """Fill `out`, columns as of `Wiring`; returns how many messages meet, -1 if some do not.
 
-    `roles` are those of sends and recvs; `slots`, a power of two, is more than twice the sends.
+    `roles` are those of sends and recvs; `slots`, a power of two, is more than twice the channels,
+    else -2 is returned, and `out` is to be used again.
     """
     start, end, after, role, link, pointer, pending, last, send, recv, queued = out
     send_role, recv_role = roles
@@ -98,7 +99,7 @@ def wire_rows(rows: Any, roles: tuple[int, int], slots: int, out: Any) -> int:  
                     number[at] = channels
                     channels += 1
                     if 2 * channels >= slots:
-                        return -1  # more channels than sends: some recv is alone
+                        return -2
                 link[row] = number[at]
                 if kind == send_role:
                     sends[number[at]] += 1

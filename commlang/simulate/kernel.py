@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 class Costs(NamedTuple):
     """How long everything takes, in seconds.
 
-    Per row `work`, the time of a local row, else 0. Per message `issue`, for which the sender's
-    processor is busy; `flight`, from when it may move until it is delivered; `receipt`, for which
-    the receiver's processor is then busy; `occupy`, after which the next of its channel may move;
-    `eager`, whether it leaves without its recv (empty: none does). Per call `seconds`.
+    Per row `work`, the time of a local row, else 0. Per message `lot`, the number of those that
+    cost the same. Per lot `issue`, for which the sender's processor is busy; `flight`, from when a
+    message may move until it is delivered; `receipt`, for which the receiver's processor is then
+    busy; `occupy`, after which the next of its channel may move; `eager`, whether it leaves without
+    its recv (empty: none does). Per call `seconds`.
     """
 
     work: Array
+    lot: Array
     issue: Array
     flight: Array
     receipt: Array
@@ -38,13 +40,14 @@ class Costs(NamedTuple):
 class Sharing(NamedTuple):
     """What messages and calls occupy, first come first served; not looked at unless `on`.
 
-    The head of message m passes the resources `hop[at[r] : at[r + 1]]` of its route r, and keeps
-    each for `gap[m] + body[m] * pace[resource]` seconds. Call c keeps the resources
-    `used[uses[p] : uses[p + 1]]` of its pattern p for `share * volume[c]` seconds each, and ends
-    no sooner than `tail[c]` seconds after them.
+    The head of a message of lot m passes the resources `hop[at[r] : at[r + 1]]` of its route r,
+    fewer than `width`, and keeps each for `gap[m] + body[m] * pace[resource]` seconds. Call c keeps
+    the resources `used[uses[p] : uses[p + 1]]` of its pattern p for `share * volume[c]` seconds
+    each, and ends no sooner than `tail[c]` seconds after them.
     """
 
     on: bool
+    width: int
     route: Array
     at: Array
     hop: Array
@@ -104,8 +107,8 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
     role, link, send, recv = wiring.role, wiring.link, wiring.send, wiring.recv
     queued, member, first, before = wiring.queued, wiring.member, wiring.first, wiring.before
     work, issue, flight, receipt = costs.work, costs.issue, costs.flight, costs.receipt
-    occupy, eager, seconds = costs.occupy, costs.eager, costs.seconds
-    on, route, at, hops = sharing.on, sharing.route, sharing.at, sharing.hop
+    lot, occupy, eager, seconds = costs.lot, costs.occupy, costs.eager, costs.seconds
+    on, width, route, at, hops = sharing.on, sharing.width, sharing.route, sharing.at, sharing.hop
     gap, body, pace, pattern = sharing.gap, sharing.body, sharing.pace, sharing.pattern
     uses, used, share, tail = sharing.uses, sharing.used, sharing.share, sharing.tail
     volume, moved, met = sharing.volume, clock.moved, clock.met
@@ -118,7 +121,7 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
         if pending[p] == 0:
             ready[top] = p
             top += 1
-    queue = [(0.0, 0, 0, 0)]  # time, row, message or -1 - call, hop
+    queue = [(0.0, 0)]  # time, row * width + hop
     queue.pop()  # numba takes the type of a list from what has been in it
     k, stop, base, taken = 0, 0, 0.0, 0.0
     while True:
@@ -146,7 +149,7 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
                     last = before[number]
                     if on:
                         row = member[first[number]] + 0
-                        heapq.heappush(queue, (met[number], row, -1 - number, 0))
+                        heapq.heappush(queue, (met[number], row * width))
                     else:
                         if last >= 0:
                             met[number] = max(met[number], ended[member[first[last]]])
@@ -154,15 +157,15 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
             else:
                 other = begin[recv[number] if kind == SEND else send[number]]
                 if kind == SEND:
-                    taken += issue[number]
-                if any_eager and eager[number]:
+                    taken += issue[lot[number]]
+                if any_eager and eager[lot[number]]:
                     if kind == SEND:
                         mover, time = number, now
-                        ended[row] = now + issue[number]
+                        ended[row] = now + issue[lot[number]]
                         happened[count] = row
                         count += 1
                     elif landed[number] == landed[number]:  # NaN is not equal to itself
-                        ended[row] = max(landed[number], now) + receipt[number]
+                        ended[row] = max(landed[number], now) + receipt[lot[number]]
                         happened[count] = row
                         count += 1
                 elif other == other:
@@ -172,54 +175,59 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
             k, stop = pointer[ready[top]], pointer[ready[top] + 1]
             base, taken = point[ready[top]], 0.0
         elif len(queue) > 0:
-            time, _, number, hop = heapq.heappop(queue)
-            if number < 0:
-                call, last = -1 - number, before[-1 - number]
-                if last >= 0:  # it waits for the call before, which may itself wait in the queue
-                    over = ended[member[first[last]]]
-                    over = over if over == over else met[last]
-                    if over > time or ended[member[first[last]]] != over:
+            time, entry = heapq.heappop(queue)
+            while lander < 0 and call < 0:
+                number, hop = link[entry // width] + 0, entry % width
+                if role[entry // width] == CALL:
+                    call, last = number, before[number]
+                    over = time
+                    if last >= 0:  # it waits for the call before, which may itself wait here
+                        over = ended[member[first[last]]]
+                        over = over if over == over else met[last]
+                    if over > time or (last >= 0 and ended[member[first[last]]] != over):
                         met[call] = max(met[call], over)
-                        heapq.heappush(queue, (met[call], member[first[call]] + 0, number, 0))
-                        continue
+                        time, entry = heapq.heappushpop(queue, (met[call], entry))
+                        call = -1
+                else:
+                    kept, goes = lot[number], route[lot[number]]
+                    place, last = at[goes] + hop, at[goes + 1]
+                    if place < last:
+                        start = max(time, free[hops[place]])
+                        free[hops[place]] = start + (gap[kept] + body[kept] * pace[hops[place]])
+                        delay[number] += start - time
+                        time = start
+                    if place + 1 < last:
+                        time, entry = heapq.heappushpop(queue, (time, entry + 1))
+                    else:
+                        lander, time = number, moved[number] + flight[kept] + delay[number]
+            if call >= 0:
                 time = met[call] + seconds[call]
                 for i in range(uses[pattern[call]], uses[pattern[call] + 1]):
                     until = max(met[call], free[used[i]]) + share[i] * volume[call]
                     free[used[i]] = until
                     time = max(time, until + tail[call])
-            else:
-                place, last = at[route[number]] + hop, at[route[number] + 1]
-                if place < last:
-                    start = max(time, free[hops[place]])
-                    free[hops[place]] = start + (gap[number] + body[number] * pace[hops[place]])
-                    delay[number] += start - time
-                    time = start
-                if place + 1 < last:
-                    heapq.heappush(queue, (time, send[number] + 0, number, hop + 1))
-                else:
-                    lander, time = number, moved[number] + flight[number] + delay[number]
         else:
             return
         if mover >= 0:
             if queued[mover]:
-                time = max(time, moved[mover - 1] + occupy[mover - 1])
+                time = max(time, moved[mover - 1] + occupy[lot[mover - 1]])
             moved[mover] = time
             if on:
-                heapq.heappush(queue, (time + issue[mover], send[mover] + 0, mover, 0))
+                heapq.heappush(queue, (time + issue[lot[mover]], send[mover] * width))
             else:
-                lander, time = mover, time + flight[mover]
+                lander, time = mover, time + flight[lot[mover]]
         if lander >= 0:
             row = recv[lander] + 0
-            if not any_eager or not eager[lander]:
+            if not any_eager or not eager[lot[lander]]:
                 ended[send[lander]] = time
                 happened[count] = send[lander]
-                ended[row] = time + receipt[lander]
+                ended[row] = time + receipt[lot[lander]]
                 happened[count + 1] = row
                 count += 2
             else:
                 landed[lander] = time
                 if begin[row] == begin[row]:
-                    ended[row] = max(time, begin[row]) + receipt[lander]
+                    ended[row] = max(time, begin[row]) + receipt[lot[lander]]
                     happened[count] = row
                     count += 1
         elif call >= 0:
@@ -236,7 +244,7 @@ def walk(wiring: Any, costs: Any, sharing: Any, clock: Any, state: Any) -> None:
                 row = -1 - row
                 p, time = after[row] + 0, begin[row]
                 if role[row] == SEND:
-                    time += issue[link[row]]
+                    time += issue[lot[link[row]]]
             if p >= 0:
                 if time > point[p] or (time == point[p] and (binder[p] < 0 or row < binder[p])):
                     point[p], binder[p] = time, row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ _TRIAL = 500
 """Levels after which it is looked at how broad they are."""
 _NARROW = 60
 """Rows of a level below which the kernel is faster on lists."""
+_Reached: TypeAlias = "tuple[Array, Array]"
+"""Points at which something ends, and when."""
 
 
 def by_levels(wiring: Wiring, costs: Costs) -> Clock | None:
@@ -72,29 +74,37 @@ class _Levels:
         reached = [self._close(rows[local], begin[local] + self.costs.work[rows[local]])]
         later = rows[wiring.after[rows] >= 0]
         issue = clock.begin[later] + self.issued[later]
-        reached.append(self._reach(wiring.after[later], issue))
+        reached.append((wiring.after[later], issue))
         reached += self._move(link[~local & (role != CALL)])
         reached += self._meet(rows[role == CALL], link[role == CALL])
-        points = np.concatenate(reached)
+        # numpy is fast at repeated indices only if they are of its own type, and so are the values.
+        points = np.concatenate([points for points, _ in reached]).astype(np.intp)
+        np.maximum.at(clock.point, points, np.concatenate([time for _, time in reached]))
+        np.subtract.at(self.pending, points, np.ones(len(points), dtype=np.int32))
         return distinct(points[self.pending[points] == 0])
 
-    def _move(self, met: Array) -> list[Array]:
+    def _move(self, met: Array) -> list[_Reached]:
         wiring, clock, costs = self.wiring, self.clock, self.costs
         m = distinct(np.concatenate([met, self.messages]))
         both = np.maximum(clock.begin[wiring.send[m]], clock.begin[wiring.recv[m]])
         m, both = m[both == both], both[both == both]  # a NaN is not equal to itself
         before = np.where(wiring.queued[m], m - 1, m)
-        room = np.where(wiring.queued[m], clock.moved[before] + costs.occupy[before], both)
+        room = np.where(
+            wiring.queued[m], clock.moved[before] + costs.occupy[costs.lot[before]], both
+        )
         blocked = room != room
         self.messages = m[blocked]
         m, time = m[~blocked], np.maximum(both, room)[~blocked]
         clock.moved[m] = time
-        time = time + costs.flight[m]
+        lot = costs.lot[m]
+        time = time + costs.flight[lot]
         sent = self._close(wiring.send[m], time)
-        return [sent, self._close(wiring.recv[m], time + costs.receipt[m])]
+        return [sent, self._close(wiring.recv[m], time + costs.receipt[lot])]
 
-    def _meet(self, rows: Array, calls: Array) -> list[Array]:
+    def _meet(self, rows: Array, calls: Array) -> list[_Reached]:
         wiring, clock = self.wiring, self.clock
+        if not len(rows) and not len(self.calls):
+            return []
         np.maximum.at(clock.met, calls, clock.begin[rows])
         np.subtract.at(self.waiting, calls, 1)
         c = distinct(np.concatenate([calls[self.waiting[calls] == 0], self.calls]))
@@ -115,17 +125,13 @@ class _Levels:
         time = np.repeat(clock.met[c] + self.costs.seconds[c], size)
         return [self._close(wiring.member[place], time)]
 
-    def _close(self, rows: Array, time: Array) -> Array:
+    def _close(self, rows: Array, time: Array) -> _Reached:
+        """The points at which rows end, and when."""
         self.clock.end[rows] = time
         end = self.wiring.end[rows]
         if (end < 0).any():
             end, time = end[end >= 0], time[end >= 0]
-        return self._reach(end, time)
-
-    def _reach(self, points: Array, time: Array) -> Array:
-        np.maximum.at(self.clock.point, points, time)
-        np.subtract.at(self.pending, points, 1)
-        return points
+        return end, time
 
     def _bind(self) -> None:
         """Which row reached each point last."""
@@ -133,9 +139,14 @@ class _Levels:
         clock.binder[:] = len(wiring.start)
         issue = clock.begin + self.issued
         for column, time in ((wiring.end, clock.end), (wiring.after, issue)):
-            rows = np.flatnonzero(column >= 0)
-            rows = rows[time[rows] == clock.point[column[rows]]]
-            np.minimum.at(clock.binder, column[rows], rows)
+            if (column < 0).all():
+                continue
+            last = (time == clock.point[column]) & (column >= 0)
+            rows = np.flatnonzero(last)[::-1].astype(np.int32)
+            points = column[rows]
+            first = np.full(len(clock.binder), len(wiring.start), dtype=np.int32)
+            first[points] = rows  # of several rows the one assigned last stays: the first
+            np.minimum(clock.binder, first, out=clock.binder)
         clock.binder[clock.binder == len(wiring.start)] = -1
 
 
@@ -147,7 +158,7 @@ def _offsets(wiring: Wiring, costs: Costs) -> tuple[Array, Array]:
     """
     issued = costs.work.copy()
     sends = np.flatnonzero(wiring.role == SEND)
-    issued[sends] = costs.issue[wiring.link[sends]]
+    issued[sends] = costs.issue[costs.lot[wiring.link[sends]]]
     offset = np.zeros(len(issued))
     sizes = np.diff(wiring.pointer)
     left = np.flatnonzero(sizes > 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,9 +58,14 @@ def simulate(
     slow, noise = factors(stragglers, program.world), Jitter(jitter, seed)
     _check(given, eager)
     engine = choose(engine, len(program))
-    wiring, sizes = wire(program, fast=engine == "numba"), Bytes(program)
-    work = local_work(program, machine, given) * slow[program.rank]
-    messages = messages_of(program, machine, wiring, sizes)
+    fast = engine == "numba"
+    sizes = Bytes(program, fast=fast)
+    with ThreadPoolExecutor(1) as aside:  # neither needs the other, and numba lets both run
+        priced = aside.submit(local_work, program, machine, given, sizes)
+        wiring, work = wire(program, fast=fast), priced.result()
+    if stragglers:
+        work *= slow[program.rank]
+    messages = messages_of(program, machine, wiring, sizes, apart=bool(noise))
     calls = calls_of(
         program,
         machine,
@@ -72,7 +78,7 @@ def simulate(
     prices = _prices(wiring, messages, calls, work, slow, noise, eager)
     sharing = _sharing(machine, messages, calls, contention)
     clock = run(wiring, prices, sharing, engine)
-    if len(clock.begin) and np.isnan(clock.begin).any():
+    if np.isnan(clock.begin.min(initial=0.0)):
         refuse(program)
     return Simulation(
         program, machine, wiring, prices, clock, messages, calls, uncosted(program, given)
@@ -83,7 +89,7 @@ def _check(costs: Mapping[str, float], eager: int) -> None:
     for name, seconds in costs.items():
         if not 0 <= seconds < float("inf"):
             raise UsageError(f"cost of `{name}`: {seconds} is no duration of 0 or more")
-    if eager < 0:
+    if not 0 <= eager < float("inf"):
         raise UsageError(f"eager is a number of bytes, 0 or more, not {eager}")
 
 
@@ -103,6 +109,7 @@ def _prices(
     long = np.maximum(messages.bytes - 1, 0) * pairs.pace[pair]
     return Costs(
         work=noise.on(work, np.arange(len(work)) if noise else work),
+        lot=messages.lot,
         issue=issue,
         flight=issue + noise.on(pairs.latency[pair] + long, wiring.send),
         receipt=receipt,
@@ -116,11 +123,12 @@ def _sharing(machine: Machine, messages: Messages, calls: Calls, on: bool) -> Sh
     ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
     if not on:
         nothing = (ints, ints, ints, floats, floats, floats, ints, ints, ints, floats, floats)
-        return Sharing(False, *nothing, floats)
+        return Sharing(False, 1, *nothing, floats)
     pairs, patterns = messages.pairs, calls.patterns
     sizes = [len(p.resource) for p in patterns]
     return Sharing(
         on=True,
+        width=int(np.diff(pairs.pointer).max(initial=0)) + 1,
         route=messages.pair,
         at=pairs.pointer.astype(np.int64),
         hop=pairs.resource.astype(np.int64),

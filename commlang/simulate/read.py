@@ -54,7 +54,12 @@ def part_of(text: str) -> float:
 
 def algorithms_of(texts: Iterable[str]) -> dict[str, str]:
     """Algorithms by collective, from texts such as `all_reduce=ring`."""
-    return dict(_pairs(texts, "--algorithm", "all_reduce=ring"))
+    found: dict[str, str] = {}
+    for name, algorithm in _pairs(texts, "--algorithm", "all_reduce=ring"):
+        if name in found:
+            raise UsageError(f"--algorithm {name}={_short(algorithm)}: `{name}` is given twice")
+        found[name] = algorithm
+    return found
 
 
 def sweeps_of(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

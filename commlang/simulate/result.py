@@ -100,17 +100,18 @@ class Simulation:
     def bubble(self) -> float | None:
         """The part of the makespan in which ranks that compute do not; None if no rank does.
 
-        Computing is `compute` and externs; a rank that does none is left out.
+        Computing is `compute` and externs, that of branches side by side once; a rank that does
+        none is left out.
         """
         program = self.program
         real = (program.kind == Kind.COMPUTE) | (program.kind == Kind.EXTERN)
-        work = np.bincount(
-            program.rank, np.where(real, self.costs.work, 0.0), minlength=program.world
-        )
+        spans = _spans(self)
+        done = _work(self, np.where(real, self.costs.work, 0.0), spans)
+        work = np.bincount(spans.rank, done, minlength=program.world)
         work = work[work > 0]
         if not len(work) or not self.makespan:
             return None
-        return float(1 - work.mean() / self.makespan)
+        return max(float(1 - work.mean() / self.makespan), 0.0)
 
     @cached_property
     def link_bytes(self) -> Array:
@@ -118,7 +119,8 @@ class Simulation:
         found = np.zeros(len(self.machine.capacities))
         messages, calls = self.messages, self.calls
         pairs = messages.pairs
-        sent = np.bincount(messages.pair, messages.bytes, minlength=len(messages.src))
+        each = np.bincount(messages.lot, minlength=len(messages.pair))
+        sent = np.bincount(messages.pair, messages.bytes * each, minlength=len(messages.src))
         np.add.at(found, pairs.resource, np.repeat(sent, np.diff(pairs.pointer)))
         volume = np.bincount(calls.pattern, calls.bytes, minlength=len(calls.patterns))
         for pattern, size in zip(calls.patterns, volume.tolist(), strict=True):
@@ -140,32 +142,48 @@ class Simulation:
         return bottleneck(self)
 
 
+@record
+class _Spans:
+    """The spans between a point of a rank and its next, `after`: whose, from when, how long."""
+
+    after: Array
+    rank: Array
+    begin: Array
+    seconds: Array
+
+
+def _spans(simulation: Simulation) -> _Spans:
+    wiring, last = simulation.wiring, simulation.wiring.last
+    times = simulation.clock.point[: wiring.chained]
+    owner = np.repeat(np.arange(simulation.program.world), np.diff(last, prepend=-1))
+    after = np.delete(np.arange(wiring.chained), np.append(0, last[:-1] + 1))
+    begin = times[after - 1]
+    return _Spans(after, owner[after], begin, times[after] - begin)
+
+
 def _ranks(simulation: Simulation) -> Ranks:
     """Split each span between two points of a rank into work, waiting and data on the way."""
-    program, wiring, clock = simulation.program, simulation.wiring, simulation.clock
-    world, last = program.world, wiring.last
-    times = clock.point[: wiring.chained]
-    owner = np.repeat(np.arange(world), np.diff(last, prepend=-1))
-    after = np.delete(np.arange(wiring.chained), np.append(0, last[:-1] + 1))
-    span = times[after] - times[after - 1]
-    work = np.minimum(_work_of_units(simulation)[after - 1], span)
-    rest = span - work
-    binder = np.maximum(clock.binder[after], 0)
-    began = _began(simulation, binder)
-    late = np.clip(began - times[after - 1] - work, 0.0, rest)
-    rank = owner[after]
-    compute, exposed, before = (np.bincount(rank, x, minlength=world) for x in (work, rest, late))
-    return Ranks(compute, exposed, before, simulation.makespan - times[last])
+    clock, world, spans = simulation.clock, simulation.program.world, _spans(simulation)
+    work = _work(simulation, simulation.costs.work, spans)
+    rest = spans.seconds - work
+    began = _began(simulation, np.maximum(clock.binder[spans.after], 0))
+    late = np.clip(began - spans.begin - work, 0.0, rest)
+    compute, exposed, before = (
+        np.bincount(spans.rank, x, minlength=world) for x in (work, rest, late)
+    )
+    idle = simulation.makespan - clock.point[simulation.wiring.last]
+    return Ranks(compute, exposed, before, idle)
 
 
-def _work_of_units(simulation: Simulation) -> Array:
-    """Local work between each point of a rank and the next, that of branches included."""
+def _work(simulation: Simulation, rows: Array, spans: _Spans) -> Array:
+    """Local work of rows in each span, that of branches included: side by side counts once."""
     wiring = simulation.wiring
     start = wiring.start
     unit = (
         np.maximum.accumulate(np.where(start < wiring.chained, start, 0)) if len(start) else start
     )
-    return np.bincount(unit, simulation.costs.work, minlength=wiring.chained)
+    units = np.bincount(unit, rows, minlength=wiring.chained)
+    return np.minimum(units[spans.after - 1], spans.seconds)
 
 
 def _began(simulation: Simulation, rows: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -52,7 +52,12 @@ def run(wiring: Wiring, costs: Costs, sharing: Sharing, engine: Engine = "auto")
 
 
 def choose(engine: Engine, rows: int) -> Engine:
-    """The form that is asked for, or fastest for so many rows; raises UsageError without numba."""
+    """The form that is asked for, or fastest for so many rows.
+
+    Raises UsageError for numba where it is not, and for what is no engine.
+    """
+    if engine not in get_args(Engine):
+        raise UsageError(f"`{engine}` is no engine; there are {', '.join(get_args(Engine))}")
     if engine == "numba" and not has_numba():
         raise UsageError("numba is not installed: `pip install 'commlang[fast]'`")
     if engine != "auto":

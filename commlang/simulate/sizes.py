@@ -10,7 +10,7 @@ from commlang.dtypes import DTYPES
 from commlang.errors import UsageError
 from commlang.expand.record import Column
 from commlang.operations import Kind
-from commlang.program.sorting import stable_order
+from commlang.program.sorting import is_sorted, stable_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +23,10 @@ _READ, _WRITE, _UPDATE = 0, 1, 2
 
 
 class Bytes:
-    """Bytes that the rows of a program read and write."""
+    """Bytes that the rows of a program read and write; with `fast`, numba adds them up."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, *, fast: bool = False) -> None:
+        self.program, self.fast = program, fast
         operands = program.operands
         sizes = np.array([block.dtype.itemsize for block in program.buffers], dtype=np.int64)
         if len({*sizes.tolist()}) > 1:
@@ -35,6 +35,11 @@ class Bytes:
         else:
             self._each = operands.length * int(sizes.max(initial=1))
 
+    @property
+    def columns(self) -> tuple[Array, Array]:
+        """The first operand of each row, and the bytes of each operand."""
+        return self.program.first, self._each
+
     def of_one(self, rows: Array) -> Array:
         """Of rows with one operand each."""
         return self._each[self.program.first[rows]]
@@ -42,6 +47,15 @@ class Bytes:
     def sides(self, rows: Array) -> tuple[Array, Array]:
         """What each row reads and what it writes."""
         program = self.program
+        if self.fast:
+            from commlang.simulate.compiled import compiled
+
+            reads, writes = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
+            access = program.operands.access
+            compiled(add_sides)(
+                rows, program.first, program.count, access, self._each, reads, writes
+            )
+            return reads, writes
         counts = program.count[rows].astype(np.int64)
         width = int(counts.max(initial=0))
         if width and (counts == width).all():
@@ -66,7 +80,22 @@ class Bytes:
         return reads, writes
 
 
-def local_work(program: Program, machine: Machine, costs: Mapping[str, float]) -> Array:
+def add_sides(
+    rows: Any, first: Any, count: Any, access: Any, each: Any, reads: Any, writes: Any
+) -> None:
+    """Fill in what rows read and write."""
+    for i in range(len(rows)):
+        start = first[rows[i]]
+        for at in range(start, start + count[rows[i]]):
+            if access[at] != _WRITE:
+                reads[i] += each[at]
+            if access[at] != _READ:
+                writes[i] += each[at]
+
+
+def local_work(
+    program: Program, machine: Machine, costs: Mapping[str, float], sizes: Bytes
+) -> Array:
     """Seconds of each local row; 0 of the others.
 
     `costs` are seconds by the name of an extern or the label of a `compute`, and go before what the
@@ -75,13 +104,15 @@ def local_work(program: Program, machine: Machine, costs: Mapping[str, float]) -
     work = np.zeros(len(program))
     unused = dict(costs)
     local = np.flatnonzero((program.kind >= Kind.COPY) & (program.kind <= Kind.EXTERN))
-    order = local[stable_order(program.site[local])] if len(local) else local
-    bounds = np.searchsorted(program.site[order], np.arange(len(program.sites) + 1))
-    sizes = Bytes(program)
+    site = program.site[local]
+    if not is_sorted(site):
+        order = stable_order(site)
+        local, site = local[order], site[order]
+    bounds = np.searchsorted(site, np.arange(len(program.sites) + 1))
     for number, site in enumerate(program.sites):
         if not site.kind.is_local:
             continue
-        rows = order[bounds[number] : bounds[number + 1]]
+        rows = local[bounds[number] : bounds[number + 1]]
         given = next((costs[n] for n in _names(site) if n in costs), None)
         for name in _names(site):
             unused.pop(name, None)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 LOCAL, SEND, RECV, CALL = range(4)
 """What a row is to the engine; a wait is a local row that takes no time."""
 
+_FEW, _MORE = 1 << 14, 1 << 5
+"""How many channels are looked for at first, so that the processor's cache has room for them, and
+how many times as many then."""
+
 ROLES = np.array(
     [SEND, RECV, *[CALL] * (Kind.BARRIER - Kind.RECV), *[LOCAL] * (Kind.WAIT - Kind.BARRIER)],
     dtype=np.int8,
@@ -125,8 +129,12 @@ def _by_rows(program: Program, calls: Collectives, rows: Rows) -> Wiring:
     send, recv = (np.zeros(sends, dtype=np.int32) for _ in range(2))
     queued, last = np.ones(sends, dtype=np.bool_), np.zeros(program.world, dtype=np.int64)
     out = (start, end, after, role, link, pointer, pending, last, send, recv, queued)
-    slots = 1 << (2 * sends + 2).bit_length()
-    met = compiled(wire_rows)(rows, (SEND, RECV), slots, out)
+    slots, met = _FEW, -2
+    while met == -2 and slots <= max(
+        _FEW, _MORE * (2 * sends + 2)
+    ):  # more channels than sends never meet
+        met = compiled(wire_rows)(rows, (SEND, RECV), slots, out)
+        slots *= _MORE
     if met != sends:
         refuse(program)
     points = int(last[-1]) + 1

@@ -35,6 +35,8 @@ def machine_source(name_or_path: str | Path) -> Source:
     name = str(name_or_path)
     if name in machine_names():
         return Source.read(FOLDER / f"{name}.yaml")
+    if not name:
+        raise UsageError("an empty name names no machine; `commlang topology` lists them")
     if "/" not in name and "." not in name and not _exists(name):
         near = nearest(name, machine_names())
         hint = f"did you mean `{near}`?" if near else f"there are {', '.join(machine_names())},"

@@ -49,6 +49,11 @@ class Machine(BaseModel):
         names = [link.name for link in self.links]
         if len(set(names)) < len(names):
             raise ValueError("two links have one name")
+        seen: set[tuple[str, int]] = set()
+        for one in self.collectives:
+            if (one.name, one.world) in seen:
+                raise ValueError(f"the times of {one.name} on {one.world} ranks are given twice")
+            seen.add((one.name, one.world))
         inside = 1
         for level in self.levels:
             if level.link not in names:
@@ -73,8 +78,10 @@ class Machine(BaseModel):
         """The part that so many ranks need: levels and outermost group cut to them.
 
         Of a torus it is the most nearly cubic part. Raises UsageError if there are more ranks than
-        devices.
+        devices, and for less than one.
         """
+        if world < 1:
+            raise UsageError(f"a world has 1 rank or more, not {world}")
         if world > self.size:
             raise UsageError(
                 f"{self.name} has {self.size} devices, fewer than {world} ranks; take another "

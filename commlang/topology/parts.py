@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise, takewhile
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -15,7 +16,13 @@ from pydantic import (
     model_validator,
 )
 
+from commlang.diagnostics import did_you_mean
+from commlang.dtypes import DTYPES
+from commlang.operations import Kind as Operation
 from commlang.topology.quantities import Bytes, BytesPerSecond, FlopPerSecond, Seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_DEVICES = 1 << 24
 """Most devices of a machine."""
@@ -27,6 +34,23 @@ TREES = ("fat_tree", "rails")
 """Kinds of levels with leaf switches."""
 GRIDS = ("ring", "torus")
 """Kinds of levels in which a message may take several hops."""
+
+
+COLLECTIVES = tuple(kind.name.lower() for kind in Operation if kind.is_collective)
+"""What measured times may be of."""
+
+
+def _named(known: Iterable[str], thing: str) -> AfterValidator:
+    """What refuses a name that is not known, which would be left out without a word."""
+    names = list(known)
+
+    def check(name: str) -> str:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+            raise ValueError(f"`{name}` is no {thing}; {hint}")
+        return name
+
+    return AfterValidator(check)
 
 
 def _listed(size: Any) -> Any:
@@ -140,7 +164,7 @@ class Compute(BaseModel):
 
     model_config = CONFIG
 
-    flops: dict[Name, FlopPerSecond] = {}
+    flops: dict[Annotated[Name, _named(DTYPES, "dtype")], FlopPerSecond] = {}
     memory_bandwidth: BytesPerSecond | None = None
     memory: Bytes | None = None
     efficiency: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
@@ -156,7 +180,7 @@ class Collective(BaseModel):
 
     model_config = CONFIG
 
-    name: Name
+    name: Annotated[Name, _named(COLLECTIVES, "collective")]
     world: Count
     alpha: Seconds | None = None
     beta: Seconds | None = None
@@ -176,8 +200,8 @@ class Collective(BaseModel):
     def seconds(self, size: float) -> float:
         """The time of a call of `size` bytes: between points on the line that joins them.
 
-        Beyond the last point the line of the last two goes on, with one point only that from no
-        bytes in no time; below the first point its time holds.
+        Beyond the last point the line of the last two goes on, unless noise makes it fall; with one
+        point only, that from no bytes in no time. Below the first point its time holds.
         """
         if not self.points:
             return (self.alpha or 0.0) + (self.beta or 0.0) * size
@@ -186,4 +210,4 @@ class Collective(BaseModel):
             return y0
         lines = pairwise(((0.0, 0.0), *self.points) if len(self.points) == 1 else self.points)
         *_, ((x0, y0), (x1, y1)) = takewhile(lambda line: line[0][0] < size, lines)
-        return max(y0 + (size - x0) * (y1 - y0) / (x1 - x0), 0.0)
+        return y1 if size > x1 and y1 < y0 else y0 + (size - x0) * (y1 - y0) / (x1 - x0)

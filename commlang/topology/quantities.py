@@ -34,6 +34,8 @@ _WRITTEN = re.compile(
     r"\s*(?P<number>[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\s\d].*?)?\s*"
 )
 _LONGEST = 40
+_SMALLEST, _LARGEST = 1e-30, 1e30
+"""Sums and quotients of what lies between are still numbers; no machine is anywhere near."""
 
 
 def _reader(units: dict[str, float], example: str, *, positive: bool) -> BeforeValidator:
@@ -44,6 +46,8 @@ def _reader(units: dict[str, float], example: str, *, positive: bool) -> BeforeV
         if not math.isfinite(number) or number < 0 or (positive and not number):
             least = "more than 0" if positive else "0 or more"
             raise ValueError(f"`{_short(value)}` must be finite and {least}, as `{example}` is")
+        if number and not _SMALLEST <= number <= _LARGEST:
+            raise ValueError(f"`{_short(value)}` is of no machine; write it as `{example}`")
         return number
 
     return BeforeValidator(read)

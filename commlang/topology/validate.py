@@ -30,7 +30,7 @@ def validated(marked: Marked, model: type[Model]) -> Model:
 
 def _said(error: ErrorDetails, model: type[BaseModel]) -> str:
     """What pydantic found, by key path; of an unknown key also those that there are."""
-    keys = ".".join(map(str, error["loc"]))
+    keys = ".".join(str(key) for key in error["loc"] if key != "[key]")
     if error["type"] == "extra_forbidden":
         known = _fields(model, error["loc"][:-1])
         near = nearest(str(error["loc"][-1]), known)

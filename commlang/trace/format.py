@@ -7,10 +7,10 @@ https://perfetto.dev/docs/getting-started/other-formats#chrome-json-format (what
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import BaseModel, ConfigDict, Field
 
 from commlang.expand.values import Op
 from commlang.schedule import Bucket, Chunk
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _LONGEST = 200
+SHA = "SHA-256 "
+"""Begins what stands for a parameter's text that is longer than that."""
+Count = Annotated[int, Field(ge=0, lt=1 << 40)]
+"""Far more than there is of anything, and few enough for columns of 64 bits."""
+Micro = Annotated[float, Field(gt=-1e15, lt=1e15)]
+"""30 years, so that nanoseconds fit into 64 bits."""
 
 
 class ClockFact(BaseModel):
@@ -53,8 +59,8 @@ class Header(BaseModel):
     backend: str = ""
     device: str = ""
     hosts: list[str] = []
-    runs: NonNegativeInt
-    kept: NonNegativeInt
+    runs: Count
+    kept: Count
     cut: str | None = None
     clocks: list[ClockFact] = []
     clock_method: str = ""
@@ -63,10 +69,10 @@ class Header(BaseModel):
 class SliceArguments(BaseModel):
     """What the reader needs of a slice; `rows` are rows of the program that ran."""
 
-    iteration: NonNegativeInt
+    iteration: Count
     act: Literal["run", "start", "join", "batch"]
-    row: NonNegativeInt
-    rows: list[NonNegativeInt]
+    row: Count
+    rows: list[Count]
 
 
 class Slice(BaseModel):
@@ -74,9 +80,9 @@ class Slice(BaseModel):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    pid: NonNegativeInt
-    ts: float
-    dur: float = Field(ge=0)
+    pid: Count
+    ts: Micro
+    dur: Micro = Field(ge=0)
     args: SliceArguments
 
 
@@ -90,7 +96,7 @@ def _text(value: Any) -> str:
     text = str(value.op) if plain else format_value(value)
     if len(text) <= _LONGEST:
         return text
-    return f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
+    return f"{SHA}{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def rows_of(program: Program) -> str:

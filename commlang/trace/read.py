@@ -82,9 +82,10 @@ class Trace:
 
     @property
     def middle(self) -> int:
-        """The run of median duration (of two in the middle, the shorter)."""
-        order = np.argsort(np.array(self.totals), kind="stable")
-        return int(order[(len(order) - 1) // 2])
+        """The run of median duration (of two in the middle, the shorter), of those with a slice."""
+        totals = np.array(self.totals)
+        order = np.argsort(totals, kind="stable")
+        return int(order[(np.count_nonzero(~np.isnan(totals)) - 1) // 2])
 
     def program(self, program: Program) -> Program:
         """The program in the order in which it ran: with the passes of the run applied.
@@ -147,14 +148,14 @@ class Trace:
     def _refuse_other(self, program: Program) -> None:
         header = self.header
         found = {
-            "pattern": (header.pattern, program.name),
-            "world": (header.world, program.world),
-            "parameters": (_listed(header.parameters), _listed(parameters_of(program))),
+            "another pattern": (header.pattern, program.name),
+            "another world": (header.world, program.world),
+            "other parameters": (_listed(header.parameters), _listed(parameters_of(program))),
         }
         for what, (theirs, ours) in found.items():
             if theirs != ours:
                 raise UsageError(
-                    f"{self.path} is of another {what}: {theirs}, not {ours}; draw it with those, "
+                    f"{self.path} is of {what}: {theirs}, not {ours}; draw it with that, "
                     "or run with --trace again"
                 )
         if header.digest != program.definition.module.digest():
@@ -189,6 +190,9 @@ def read_trace(path: str | Path) -> Trace:
         raise UsageError(
             f"{name} is not a trace of `commlang run --trace`: {where}: {first['msg']}"
         ) from None
+    kept = file.otherData.kept
+    if kept > len(slices) > 0:
+        raise UsageError(f"{name} is damaged: {kept:,} runs, and {len(slices)} slices of them")
     return Trace(name, file.otherData, slices)
 
 

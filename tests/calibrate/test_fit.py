@@ -10,6 +10,7 @@ import pytest
 from commlang.calibrate import Figures, Samples, fit, machine_of, text_of
 from commlang.calibrate.collectives import Predicted, group_sizes
 from commlang.calibrate.model import ADD, ALL_REDUCE, ALONE, BOTH, CLONE, COPY, ISSUE, PAIRS
+from commlang.calibrate.told import doubts
 from commlang.errors import UsageError
 from commlang.program import build
 from commlang.simulate import simulate
@@ -49,6 +50,15 @@ def test_figures_are_found_again() -> None:
     assert found.latency == pytest.approx(60e-6, rel=1e-2)
     assert found.memory == pytest.approx(10e9)
     assert found.error < 1e-3
+
+
+def test_sizes_that_tell_no_bandwidth_are_named() -> None:
+    assert doubts(samples(), TRUE) == []
+    fast = Figures(100e-6, 20e-6, 50e-6, 1e14, 2e9, 0.0, 10e9)
+    assert doubts(samples(), fast) == [
+        "warning: no bandwidth of one message could be told: 4,194,304 bytes take as long as few; "
+        "give larger --sizes, or more --iters"
+    ]
 
 
 def test_one_time_in_ten_that_is_far_off_changes_little() -> None:

@@ -45,7 +45,9 @@ def commlang(folder: Path, *argv: str) -> str:
         timeout=100,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    # So few bytes may tell no bandwidth, which is said and no failure.
+    said = [line for line in done.stderr.splitlines() if "no bandwidth of" not in line]
+    assert (done.returncode, said) == (0, [])
     return done.stdout
 
 

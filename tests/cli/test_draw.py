@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +128,17 @@ def test_a_picture_does_not_replace_its_pattern(cli: Callable[..., Result], pair
     result = cli("draw", "pair.cl:pair", "--format", "svg", "-o", "./pair.cl")
     assert result.code == 2
     assert result.err == "error: -o ./pair.cl: this is the pattern itself; name another file\n"
+    result = cli("draw", "pair.cl", "--from", "pair.cl", "--format", "svg", "-o", "pair.cl")
+    assert result.code == 2
+    Path("run.json").write_text("{}", encoding="utf-8")
+    result = cli("draw", "pair.cl", "--from", "run.json", "--format", "svg", "-o", "run.json")
+    assert result.err == "error: -o run.json: this is the trace itself; name another file\n"
+    result = cli("run", "pair.cl:pair", "--trace", "pair.cl")
+    assert result.err == "error: --trace pair.cl: this is the pattern itself; name another file\n"
+    result = cli("bench", "all_reduce", "--vs", "pair.cl", "-J", "pair.cl")
+    assert result.err == "error: -J pair.cl: this is the pattern itself; name another file\n"
+    result = cli("tune", "pair.cl", "--collective", "all_reduce", "-o", "pair.cl")
+    assert result.err == "error: -o pair.cl: this is the pattern itself; name another file\n"
     assert pair.read_text(encoding="utf-8") == PAIR
 
 
@@ -174,6 +187,22 @@ def test_measured_times_stand_below_planned_ones(cli: Callable[..., Result], pai
     assert lines[1] == told
     lanes = [line.split("  ")[0] for line in lines[5:9]]
     assert lanes == ["rank 0", "measured", "rank 1", "measured"]
+    text = Path("run.json").read_text(encoding="utf-8")
+    Path("long.json").write_text(text.replace('"n": "8"', '"n": "SHA-256 ab"'), encoding="utf-8")
+    long = cli("draw", "pair.cl", "--from", "long.json")
+    assert "error: the value of `n` is too long for long.json; give --set" in long.err
+    long = cli("draw", "pair.cl", "--from", "long.json", "--set", "n=8")
+    assert "long.json is of other parameters" in long.err
     other = cli("draw", "pair.cl", "--from", "run.json", "--set", "n=9", "--format", "text")
     assert other.code == 2
-    assert "run.json is of another parameters: n = 8, not n = 9" in other.err
+    assert "run.json is of other parameters: n = 8, not n = 9" in other.err
+
+
+def test_pictures_are_utf_8_whatever_the_terminal_is(
+    cli: Callable[..., Result], pair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="latin-1"))
+    cli("draw", "pair.cl", "--world", "2", "--format", "svg")
+    sys.stdout.flush()
+    assert "send → 1" in raw.getvalue().decode("utf-8")

@@ -191,7 +191,7 @@ def test_json(cli: Cli, folder: Path) -> None:
         (["empty"], "error: there is no .cl file in empty\n"),
         (
             ["binary.cl"],
-            "error: binary.cl:1: byte 0xff is not UTF-8; a pattern file is UTF-8 text\n",
+            "error: binary.cl:1: byte 0xff is not UTF-8; write it as UTF-8 text\n",
         ),
         (["a.cl:mian"], "error: a.cl has no pattern `mian`; did you mean `main`?\n"),
         (

@@ -137,6 +137,7 @@ def test_a_deadlock_is_refused_as_run_refuses_it(cli: Callable[..., Result], fil
         (["--jitter", "200%"], "give a part from 0 to 1"),
         (["--plot", "x.svg"], "--plot draws a sweep; give one"),
         (["--plot", "x.png", "--sweep", "n=1,2"], "only SVG is drawn"),
+        (["--plot", "no/x.svg", "--sweep", "n=x"], "cannot write no/x.svg: there is no folder no"),
         (["--sweep", "m=1,2"], "--set m: `step` has no such parameter"),
         (["--sweep", "world=x"], "--sweep world=x: write a number of ranks"),
         (["--algorithm", "all_reduce=hierarchical"], "are not spread evenly over several nodes"),

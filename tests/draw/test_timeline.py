@@ -52,6 +52,15 @@ def test_nothing_leaves_the_frame(program: Callable[..., Program], name: str) ->
     check(draw(Subject(program(name, 4))))
 
 
+def test_words_of_a_stop_at_the_edge_stay_inside(program: Callable[..., Program]) -> None:
+    text = "pattern main(x: float32[n], n = 8):\n    if rank == 0:\n        send(x, dst=1)\n"
+    picture = draw(Subject(program(text, 2)))
+    check(picture)
+    assert 'class="alarm small end">nothing moves from here on' in picture
+    one = draw(Subject(program("pattern main():\n    if rank > 5:\n        barrier()\n", 1)))
+    assert "on 1 rank<" in one
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", ["svg", "html", "text", "mermaid", "dot"])

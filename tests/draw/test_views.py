@@ -192,7 +192,9 @@ def test_the_critical_path_goes_by_bytes_and_by_time(program: Make) -> None:
         "fill(x, 1)",
         "compute(1ms, reads=[x])",
     ]
-    assert by_time.path.told == "Critical path, measured: 2.5 s in 2 steps of 3."
+    assert by_time.path.told.endswith("measured: 2.5 s with waits and overlaps in 2 steps of 3.")
+    plan = Timing(np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 2.0]), "program order")
+    assert make_graph(Subject(found, (plan, timing))).path.told == by_time.path.told
     told = make_graph(Subject(found, (timing,), critical=np.array([1, 2])))
     assert sorted(told.path.edges) == [(int(found.key[1]), int(found.key[2]))]
     assert told.path.told == "Critical path, measured: 2.5 s in 2 steps of 3."
@@ -229,6 +231,14 @@ def test_labels_stay_labels_in_every_format(label: str, program: Make) -> None:
     assert quoted
     text = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted[1])
     assert text.startswith(f'compute(1ms, label="{label}")'[:59])
+
+
+def test_text_does_not_turn_what_stands_around_it(program: Make) -> None:
+    found = Subject(program('pattern main():\n    compute(1ms, label="a\u202eb\u2066c")\n', 1))
+    for form in ("text", "dot", "mermaid"):
+        picture = draw(found, "graph", form)
+        assert not set(picture) & set("\u202e\u2066")
+        assert "a b c" in picture
 
 
 def test_the_load_of_a_machine_is_the_traffic_on_its_routes(program: Make) -> None:

@@ -214,7 +214,7 @@ def test_an_imported_file_that_is_no_text_is_a_finding(project: Path) -> None:
     (project / "bin.cl").write_bytes(b"pattern \xff")
     ((code, where, message, _, _),) = _fault(_write(project, "main.cl", "from bin import p\n"))
     assert (code, where) == ("CL106", "main.cl:1:1")
-    assert message == "HERE/bin.cl:1: byte 0xff is not UTF-8; a pattern file is UTF-8 text"
+    assert message == "HERE/bin.cl:1: byte 0xff is not UTF-8; write it as UTF-8 text"
 
 
 def test_files_may_import_one_another(project: Path) -> None:

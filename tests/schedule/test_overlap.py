@@ -183,3 +183,10 @@ def same_order(before: Program, found: Scheduled, seed: int) -> None:
             groups=before.groups.entries[1:],
         )
         assert told(apply(alone, found.passes), rank) == told(after, rank), seed
+
+
+def test_what_is_in_flight_across_a_fence_in_the_program_stays_so() -> None:
+    """The order of the text would otherwise be the faster one."""
+    told = order("work = async all_reduce(x)\ncompute(1ms)\nwait(work)\ncompute(1ms)")
+    assert told == ["start x", "run compute", "join x", "run compute"]
+    assert order("all_reduce(x)\ncompute(1ms)\nx -> z") == ["run x", "run compute", "run copy"]

@@ -15,6 +15,8 @@ from commlang.program import build
 from commlang.simulate import Simulation, simulate
 from commlang.simulate import run as engines
 from commlang.simulate.compiled import cache_folder
+from commlang.simulate.messages import messages_of
+from commlang.simulate.sizes import Bytes
 from commlang.simulate.wiring import wire
 from commlang.verify import find_pattern
 from tests.reference.traffic import Traffic
@@ -107,6 +109,41 @@ def test_both_ways_to_wire_find_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         order = [np.argsort(w.send) for w in (slow, fast)]
         assert np.array_equal(slow.recv[order[0]], fast.recv[order[1]])
         assert np.array_equal(slow.queued[order[0]], fast.queued[order[1]])
+
+
+def test_more_channels_than_the_small_table_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from commlang.simulate import compiled, wiring
+
+    monkeypatch.setattr(compiled, "compiled", lambda function: function)  # pyright: ignore[reportUnknownLambdaType]
+    program = build(find_pattern("pairwise_all_to_all"), 8)
+    wanted = wire(program, fast=True)
+    monkeypatch.setattr(wiring, "_FEW", 2)
+    for one, other in zip(wire(program, fast=True), wanted, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_both_ways_to_price_messages_and_rows_find_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The functions that numba compiles, as Python."""
+    from commlang.simulate import compiled
+
+    monkeypatch.setattr(compiled, "compiled", lambda function: function)  # pyright: ignore[reportUnknownLambdaType]
+    machine = nodes(2, 4)
+    for name in LIBRARY:
+        program = build(find_pattern(name), 8)
+        wiring, rows = wire(program), np.arange(len(program))
+        slow, fast = (Bytes(program, fast=f) for f in (False, True))
+        assert np.array_equal(slow.sides(rows), fast.sides(rows))
+        one, other = (messages_of(program, machine, wiring, sizes) for sizes in (slow, fast))
+        for column in ("lot", "pair", "bytes", "src", "dst"):
+            assert np.array_equal(getattr(one, column), getattr(other, column)), column
+        alone = messages_of(program, machine, wiring, slow, apart=True)
+        assert alone.lot.tolist() == list(range(len(wiring.send)))
+        assert np.array_equal(alone.bytes, one.bytes[one.lot])
+        for column in ("src", "dst"):
+            ranks = getattr(one, column)[one.pair[one.lot]]
+            assert np.array_equal(getattr(alone, column)[alone.pair], ranks), column
 
 
 def test_machine_code_is_kept_only_where_nobody_else_can_write(

@@ -64,6 +64,8 @@ def test_what_makes_no_sense(read: Callable[[list[str]], Any], text: str, told: 
 def test_a_name_is_given_once() -> None:
     with pytest.raises(UsageError, match="`a` is given twice"):
         costs_of(["a=1s", "a=2s"])
+    with pytest.raises(UsageError, match="`all_reduce` is given twice"):
+        algorithms_of(["all_reduce=ring", "all_reduce=tree"])
     with pytest.raises(UsageError, match="`n` is swept twice"):
         sweeps_of(["n=1", "n=2"])
     with pytest.raises(UsageError, match="more than 1000 points"):

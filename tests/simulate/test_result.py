@@ -81,6 +81,28 @@ def test_the_bubble_of_1f1b_is_that_of_the_textbook() -> None:
     assert times("pattern main(x: float32[4]):\n    fill(x, 1)\n", 2).bubble is None
 
 
+@pytest.mark.parametrize("inner", ["", "        sequence:\n" + "            compute(0s)\n" * 2])
+def test_what_keeps_the_processor_is_on_the_path(inner: str) -> None:
+    """Each of its own time: not all of it on the last, nor as queueing for channels."""
+    works = "        compute(5s)\n        compute(1s)\n"
+    found = times(f"pattern main(x: float32[4]):\n    parallel:\n{works}{inner}", 1)
+    assert (lines(found), found.path.seconds.tolist()) == ([3, 4], [5, 1])
+    sends = "pattern main(x: float32[4]):\n    parallel:\n        for r in range(1, world):\n"
+    sends += "            if rank == 0:\n                send(x, dst=r)\n"
+    sends += "            if rank == r:\n                recv(x, src=0)\n"
+    machine = switch(9, o=10, latency=1, g=0, per_byte=1e-9)
+    found = times(sends, 9, machine)
+    assert found.path.seconds.tolist() == [10.0] * 7 + [pytest.approx(21)]
+    assert found.bottleneck.startswith("Latency: the fixed costs of messages and calls are 100 %")
+
+
+def test_branches_that_compute_side_by_side_make_no_negative_bubble() -> None:
+    branch = "        sequence:\n            compute(1s)\n            compute(1s)\n"
+    found = times(f"pattern main(x: float32[4]):\n    parallel:\n{branch}{branch}", 2)
+    assert found.bubble == 0
+    assert found.ranks.compute.tolist() == [found.makespan] * 2
+
+
 def test_memory_counts_parameters_and_the_temps_that_a_rank_touches() -> None:
     text = """\
 pattern main(x: float32[n], n = 100):
@@ -127,6 +149,8 @@ def test_an_empty_program_takes_no_time() -> None:
         ({"jitter": 2.0}, "give a part from 0 to 1"),
         ({"jitter": float("nan")}, "give a part from 0 to 1"),
         ({"eager": -1}, "eager is a number of bytes"),
+        ({"eager": float("nan")}, "eager is a number of bytes"),
+        ({"engine": "fast"}, "`fast` is no engine; there are auto, numba, numpy, python"),
     ],
 )
 def test_arguments_that_make_no_sense(options: dict[str, Any], told: str) -> None:

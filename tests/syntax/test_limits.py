@@ -72,7 +72,7 @@ def test_any_bytes(data: bytes) -> None:
 
 def test_a_file_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
     assert parse(Source.decode(b"#" * MAX_BYTES, "file.cl")).items == ()
-    with pytest.raises(UsageError, match=r"^file\.cl is larger than 4 MiB; not a pattern file$"):
+    with pytest.raises(UsageError, match=r"^file\.cl is larger than 4 MiB, more than is read$"):
         Source.decode(b"#" * (MAX_BYTES + 1), "file.cl")
 
 

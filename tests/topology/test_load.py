@@ -64,6 +64,11 @@ def test_a_machine_is_read_and_written_alike(tmp_path: Path) -> None:
         ("name: box", "name: " + "9" * 5000, "m.yaml: Exceeds the limit"),
         ("name: box", "name: \x01", "m.yaml: unacceptable character #x0001"),
         ("name: box", "name: 2020-02-31", "m.yaml: day is out of range for month"),
+        ("name: box", "name: box\ncompute: {flops: {bfloat61: 1}}", "m.yaml:2:29: compute.flops."
+         "bfloat61: `bfloat61` is no dtype; did you mean `bfloat16`?"),
+        ("name: box", "name: box\ncollectives:\n"
+         + "- {name: barrier, world: 2, points: [[1, 1]]}\n" * 2,
+         "the times of barrier on 2 ranks are given twice"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_place(old: str, new: str, said: str) -> None:
@@ -85,6 +90,8 @@ def test_names_and_files_that_there_are_not_are_told(tmp_path: Path) -> None:
         load_machine("dgx-h10")
     with pytest.raises(UsageError, match=r"there are dgx-h100, .*, tpu-v5p, or give a "):
         load_machine("x")
+    with pytest.raises(UsageError, match=r"^an empty name names no machine"):
+        load_machine("")
     with pytest.raises(UsageError, match=r"^cannot read a\.yaml: No such file or directory$"):
         load_machine("a.yaml")
     with pytest.raises(UsageError, match=r"^cannot read .*: Is a directory$"):

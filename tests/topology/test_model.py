@@ -69,6 +69,8 @@ def test_the_outermost_level_is_cut_to_the_world() -> None:
         "dgx-h100-rails has 32768 devices, fewer than 40000 ranks; take another machine, or raise "
         "the size of its outermost level"
     )
+    with pytest.raises(UsageError, match="a world has 1 rank or more, not 0"):
+        of.for_world(0)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,8 @@ def test_a_measured_collective_is_a_line_or_points_joined_by_lines() -> None:
     assert [one.seconds(size) for size in (0, 100, 400)] == [1.0, 1.0, 4.0]
     nothing = Collective(name="barrier", world=4, points=((0, 1.0),))
     assert [nothing.seconds(size) for size in (0, 100)] == [1.0, 1.0]
+    noisy = Collective(name="all_reduce", world=4, points=((100, 3.0), (200, 2.0)))
+    assert [noisy.seconds(size) for size in (150, 200, 10**6)] == [2.5, 2.0, 2.0]
     of = machine({"kind": "switch", "size": 4}, collectives=[line.model_dump()])
     assert of.collective("all_reduce", 4) == line
     assert of.collective("all_reduce", 2) is None
@@ -107,6 +111,7 @@ def test_a_measured_collective_is_a_line_or_points_joined_by_lines() -> None:
         ({"alpha": 1, "points": [(1, 1)]}, "give either `points`"),
         ({"points": [(2, 1), (1, 1)]}, "must be sorted by bytes"),
         ({"points": [(1, 1), (1, 2)]}, "must be sorted by bytes"),
+        ({"name": "all_reduc", "points": [(1, 1)]}, "`all_reduc` is no collective; did you mean"),
     ],
 )
 def test_a_collective_has_one_form(fields: dict[str, Any], said: str) -> None:

@@ -54,6 +54,15 @@ def test_what_is_not_finite_or_negative_is_refused(value: object) -> None:
         TypeAdapter(BytesPerSecond).validate_python(0)
 
 
+@pytest.mark.parametrize("value", [1e-320, 1e308])
+def test_what_would_overflow_the_sums_is_refused(value: float) -> None:
+    with pytest.raises(ValidationError, match="is of no machine; write it as `450GB/s`"):
+        TypeAdapter(BytesPerSecond).validate_python(value)
+    with pytest.raises(ValidationError, match="is of no machine"):
+        TypeAdapter(Seconds).validate_python(value)
+    assert TypeAdapter(Seconds).validate_python(0) == 0
+
+
 def test_a_quantity_is_told_with_the_prefix_that_suits_it() -> None:
     assert [told(x, "s") for x in (0, 2e-6, 1.25e-3, 130e-9, 3, 1e-12)] == [
         "0 s", "2 µs", "1.25 ms", "130 ns", "3 s", "0.001 ns",

@@ -119,6 +119,7 @@ def test_a_file_that_is_not_there_is_told() -> None:
         ({"rows": [4]}, "is damaged: rank 0 has no event 4"),
         ({"rows": [-1]}, "is not a trace"),
         ({"act": "jump"}, "is not a trace"),
+        ({"iteration": 10**30}, "is not a trace"),
     ],
 )
 def test_a_damaged_trace_is_refused(
@@ -130,6 +131,18 @@ def test_a_damaged_trace_is_refused(
     path.write_text(json.dumps(data))
     with pytest.raises(UsageError, match=said):
         read_trace(path).timing(plan.program(), 0)
+
+
+@pytest.mark.parametrize("kept", [10**12, 1 << 63])
+def test_a_header_of_runs_that_are_not_there_is_refused(
+    tmp_path: Path, plan: Plan, kept: int
+) -> None:
+    path = written(tmp_path / "t.json", plan)
+    path.write_text(path.read_text().replace('"kept": 2', f'"kept": {kept}'))
+    with pytest.raises(UsageError, match=r"is damaged|is not a trace"):
+        read_trace(path)
+    path.write_text(path.read_text().replace(f'"kept": {kept}', '"kept": 5'))
+    assert read_trace(path).middle == 0
 
 
 def test_pieces_of_an_operation_that_was_split_are_one(tmp_path: Path) -> None:

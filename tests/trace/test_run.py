@@ -207,7 +207,7 @@ def test_times_of_the_rows_are_read_back(trace: Trace, events: list[Event]) -> N
 def test_another_pattern_world_or_text_is_refused(trace: Trace) -> None:
     with pytest.raises(UsageError, match="is of another world: 4, not 3"):
         trace.timing(program(world=3))
-    with pytest.raises(UsageError, match="is of another parameters: n = 1Ki, not n = 2Ki"):
+    with pytest.raises(UsageError, match="is of other parameters: n = 1Ki, not n = 2Ki"):
         trace.timing(program(n=2048))
     with pytest.raises(UsageError, match="written of another text of"):
         trace.timing(program(TEXT.replace("scale(y, 2)", "scale(y, 3)")))

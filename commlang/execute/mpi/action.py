@@ -1,8 +1,15 @@
-"""Operations of MPI with all that can be decided before they start, to be done once or again."""
+"""Operations of MPI with all that can be decided before they start, to be done once or again.
+
+All are MPI's nonblocking ones, also those that are waited for at once: MPI lets no blocking
+collective meet a nonblocking one, whereas `torch.distributed` leaves it to each rank whether it
+waits, and so do plans, whose overlap differs between ranks.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
 
 from commlang.execute.mpi.work import MpiWork, collect_abandoned
 from commlang.records import entity
@@ -11,20 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import torch
-    from mpi4py import MPI
 
 
 @entity
 class Action:
     """One operation, bound to its tensors, whose memory `held` keeps.
 
-    `now` does it, `later` starts it. `before` and `after` are the copies that go with it. For a
-    `message` that is received, `expected` is its number of elements, of MPI's type `unit`.
+    `issue` has MPI start it. `before` and `after` are the copies that go with it. For what is
+    received, `message` is the expected number of elements and MPI's type of one.
     """
 
     name: str
-    now: Callable[..., object]
-    later: Callable[..., MPI.Request]
+    issue: Callable[..., MPI.Request]
     arguments: tuple[Any, ...]
     before: Sequence[Callable[[], object]] = ()
     after: Sequence[Callable[[], object]] = ()
@@ -34,21 +39,14 @@ class Action:
 
     def run(self) -> None:
         """Do it and return when it is over."""
-        if self.message is not None:  # whose length is told by the request
-            self.start().wait()
-            return
-        for step in self.before:
-            step()
-        self.now(*self.arguments)
-        for step in self.after:
-            step()
+        status = MPI.Status() if self.message else None
+        self._begin().Wait(status)
+        self.finish(status)
 
     def start(self) -> MpiWork:
         """Begin it; the work that is returned finishes it."""
         collect_abandoned()
-        for step in self.before:
-            step()
-        return MpiWork(self, self.later(*self.arguments))
+        return MpiWork(self, self._begin())
 
     def finish(self, status: MPI.Status | None) -> None:
         """What is left once MPI is done; raises RuntimeError for a message of another length."""
@@ -61,3 +59,8 @@ class Action:
                 )
         for step in self.after:
             step()
+
+    def _begin(self) -> MPI.Request:
+        for step in self.before:
+            step()
+        return self.issue(*self.arguments)

@@ -184,11 +184,9 @@ class Actions:
         call: str = "",
         message: tuple[int, MPI.Datatype] | None = None,
     ) -> Action:
-        call = call or name
         return Action(
             name,
-            getattr(self._comm, call.capitalize()),
-            getattr(self._comm, f"I{call}"),
+            getattr(self._comm, f"I{call or name}"),
             arguments,
             stage.before,
             stage.after,

@@ -1,4 +1,4 @@
-"""What the ranks of the tests do: each scenario asserts, through `torch.distributed` alone."""
+"""What the ranks of the tests do: each scenario asserts, through `torch.distributed` or a plan."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 import torch.distributed as dist
+
+import commlang
+from commlang.schedule import Act
 
 if TYPE_CHECKING:
     from commlang.execute.rank import RankContext
@@ -48,6 +51,61 @@ def async_operations_finish_when_they_are_waited_for(rank: int, size: int) -> No
         assert work.exception() is None
         assert torch.equal(tensor, total(range(size)) + size * shift)
         assert work.result()[0] is tensor
+
+
+def each_rank_chooses_whether_it_waits(rank: int, size: int) -> None:
+    """Rank 0 only starts what the others wait for, and the other way round."""
+    everyone = [of(r) for r in range(size)]
+    for waits in (rank == 0, rank != 0):
+        x, y, z = of(rank), of(rank), of(rank)
+        gathered, listed = torch.zeros(size * COUNT), [torch.zeros(COUNT) for _ in range(size)]
+        exchanged, share, given = torch.zeros(size), torch.zeros(1), torch.zeros(COUNT)
+        collected = [torch.zeros(COUNT) for _ in range(size)] if rank == 1 else None
+        parts = everyone if rank == 1 else None
+        works = [
+            _dist.all_reduce(x, async_op=not waits),
+            _dist.broadcast(y, src=1, async_op=not waits),
+            _dist.reduce(z, dst=1, async_op=not waits),
+            _dist.all_gather_single(gathered, of(rank), async_op=not waits),
+            _dist.all_gather(listed, of(rank), async_op=not waits),
+            _dist.reduce_scatter_single(share, of(rank, size), async_op=not waits),
+            _dist.all_to_all_single(exchanged, of(rank, size), async_op=not waits),
+            _dist.gather(of(rank), collected, dst=1, async_op=not waits),
+            _dist.scatter(given, parts, src=1, async_op=not waits),
+            _dist.barrier(async_op=not waits),
+        ]
+        for work in works:
+            assert (work is None) == waits
+            if work is not None:
+                work.wait()
+        assert torch.equal(x, total(range(size)))
+        assert torch.equal(y, of(1))
+        assert torch.equal(z, total(range(size)) if rank == 1 else of(rank))
+        assert torch.equal(gathered, torch.cat(everyone))
+        assert torch.equal(torch.stack(listed), torch.stack(everyone))
+        assert share.item() == sum(10 * r + rank for r in range(size))
+        assert torch.equal(exchanged, torch.tensor([10.0 * r + rank for r in range(size)]))
+        assert collected is None or torch.equal(torch.stack(collected), torch.stack(everyone))
+        assert torch.equal(given, of(rank))
+
+
+def plans_overlap_differently(rank: int, size: int) -> None:
+    """Rank 0, which goes on to send, only starts the broadcast that the others wait for."""
+    text = """\
+pattern main(x: float32[n], n = 4Ki):
+    broadcast(x, src=0)
+    if rank == 0:
+        send(x, dst=1)
+    if rank == 1:
+        recv(x, src=0)
+"""
+    plan = commlang.loads(text).plan(world=size)
+    with commlang.Executor(plan) as executor:
+        assert executor.actions[0].act is (Act.RUN if rank else Act.START)
+        for shift in range(3):
+            x = of(rank, 4096) + shift
+            executor.run(x=x)
+            assert torch.equal(x, of(0, 4096) + shift)
 
 
 def a_work_can_be_polled(rank: int, size: int) -> None:
