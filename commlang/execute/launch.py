@@ -151,8 +151,12 @@ class Ending:
         # The processes are all gone by now, so that only exit codes and notes tell who went first.
         local = self._board.reports(look=look)
         reports = {r.rank: self._with_end(r, row, exit_codes) for row, r in enumerate(local)}
+        # A rank that fails may see others gone whom the launcher has ended for its sake.
+        blamed = any(r.state is State.FAILED and not r.consequence for r in reports.values())
         for note in read_reports(self._run_dir / NOTES_FILE):
-            if note.rank not in reports or reports[note.rank].exit_code is None:
+            ended_for_it = blamed and note.state is State.VANISHED
+            known = note.rank in reports and reports[note.rank].exit_code is not None
+            if not known and not ended_for_it:
                 reports[note.rank] = note
         return [reports[rank] for rank in sorted(reports)]
 

@@ -12,9 +12,10 @@ import pytest
 
 from commlang.errors import CommlangError
 from commlang.execute.diagnosis import Narrator, WaitGraph, explain, ranks_text, waiting
-from commlang.execute.launch import board_in
+from commlang.execute.launch import Ending, board_in
 from commlang.execute.progress import DONE, NOT_STARTED, Board
 from commlang.execute.report import (
+    NOTES_FILE,
     RankReport,
     RunFailed,
     State,
@@ -93,6 +94,25 @@ def test_reports_survive_a_file(tmp_path: Path) -> None:
     write_reports(tmp_path / "notes", reports)
     assert read_reports(tmp_path / "notes") == reports
     assert read_reports(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("state", "consequence", "blamed"),
+    [("FAILED", False, 0), ("FAILED", True, 1), ("DONE", False, 1)],
+)
+def test_ranks_that_a_launcher_ended_for_a_failure_are_not_its_cause(
+    tmp_path: Path, state: str, consequence: bool, blamed: int
+) -> None:
+    board = Board.create(tmp_path / "board", [0, 1])
+    board.start(0, 0)
+    board.start(1, 1)
+    failure = {"message": "unknown device", "known_code": 2, "consequence": consequence}
+    board.end(0, State[state], failure if state == "FAILED" else None)
+    write_reports(tmp_path / NOTES_FILE, [RankReport(1, NOT_STARTED, State.VANISHED)])
+    failed = Ending(board, tmp_path, Narrator()).failed({0: 2})
+    assert failed.causes == (blamed,)
+    told = ["rank 0 failed before joining the group: unknown device", "rank 1 died before joining"]
+    assert str(failed).startswith(told[blamed])
 
 
 @pytest.mark.parametrize(
