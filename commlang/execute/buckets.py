@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from commlang.execute.allocate import flat
 from commlang.execute.collectives import bind_tensor
 from commlang.operations import Kind
 
@@ -45,7 +46,7 @@ def bind_bucket(
     site, row = program.site_of(rows[0]), rows[0]
     views = [view for each in rows for view in memory.views(each)]
     sizes = [view.numel() for view in views]
-    buffer = torch.empty(sum(sizes), dtype=views[0].dtype, device=views[0].device)
+    buffer = flat(torch.empty, sum(sizes), views[0].dtype, views[0].device)
     parts = _torch.split(buffer, sizes)
     pieces = [part.view(view.shape) for part, view in zip(parts, views, strict=True)]
     rooted = site.kind is Kind.BROADCAST

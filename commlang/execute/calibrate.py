@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from commlang.calibrate.model import ADD, ALL_REDUCE, ALONE, BOTH, CLONE, COPY, ISSUE, PAIRS
+from commlang.execute.allocate import flat
 from commlang.execute.clock import settle_on
 from commlang.execute.session import device_of_ranks, topology_of
 
@@ -94,8 +95,10 @@ class _Probes:
     def __init__(self, world: World, size: int) -> None:
         self._settle = settle_on(world.device)
         # Written to, since memory that the kernel knows to be zeros is all in one page.
-        self._sent = torch.empty(max(size // 4, 1), device=world.device).zero_()
-        self._got = torch.empty_like(self._sent).zero_()
+        self._sent, self._got = (
+            flat(torch.empty, max(size // 4, 1), torch.float32, world.device).zero_()
+            for _ in range(2)
+        )
         self._rank = world.rank
         self._peer = world.rank ^ 1
         self.issued: float | None = None
@@ -110,8 +113,12 @@ class _Probes:
         }
 
     def time(self, name: str) -> float:
-        """Seconds that a probe takes, from when all ranks have come to it."""
+        """Seconds that a probe takes, from when all ranks have come to it.
+
+        It runs once before, so that its data are in the caches, as in patterns that run repeatedly.
+        """
         probe = self._probes[name]
+        probe()
         _dist.barrier()
         self._settle()
         start = time.perf_counter()

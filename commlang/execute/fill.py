@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from commlang.errors import UsageError
+from commlang.execute.allocate import flat
 from commlang.execute.contract_profile import Profile, profile_of
 from commlang.execute.memory import torch_dtype
 from commlang.execute.shortage import allocating
@@ -190,19 +191,19 @@ def fill(
     how = recipe(dtype, world, profile)
     count = math.prod(shape)
     with allocating(f"tensor `{name}`", count * dtype.itemsize):
-        flat = torch.empty(count, dtype=torch_dtype(dtype), device=device)
+        made = flat(torch.empty, count, torch_dtype(dtype), device)
     key = hashlib.blake2b(f"{seed}\0{rank}\0{name}".encode(), digest_size=16).digest()
     real, imaginary = (int.from_bytes(key[i : i + 8], "little") for i in (0, 8))
     turn = int.from_bytes(hashlib.blake2b(f"{seed}".encode(), digest_size=4).digest(), "little")
-    for start in range(0, len(flat), _BLOCK):
-        index = torch.arange(start, min(start + _BLOCK, len(flat)), device=device)
+    for start in range(0, len(made), _BLOCK):
+        index = torch.arange(start, min(start + _BLOCK, len(made)), device=device)
         others = _others(index, rank, world, how.active, turn)
         values = _values(_hash(index, real), others, how)
         if dtype.family == "complex" and not how.power:
             second = _values(_hash(index, imaginary), others, how)
             values = torch.complex(values.double(), second.double())
-        flat[start : start + _BLOCK] = values
-    return flat.view(shape)
+        made[start : start + _BLOCK] = values
+    return made.view(shape)
 
 
 class Filler:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from commlang.errors import UsageError
+from commlang.execute.allocate import flat
 from commlang.execute.shortage import allocating
 
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ class Memory:
         size = prod(shape) * dtype.itemsize
         # Not in inference mode, else a later run outside that mode could not write it.
         with torch.inference_mode(False), allocating(what, size):
-            return torch.zeros(shape, dtype=torch_dtype(dtype), device=self._device)
+            made = flat(torch.zeros, prod(shape), torch_dtype(dtype), self._device)
+            return made.view(shape)
 
 
 def _first(value: object) -> int:

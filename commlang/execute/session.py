@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from commlang.errors import UsageError
 from commlang.execute.align import Alignment
+from commlang.execute.allocate import flat
 from commlang.execute.contract import ContractResult, check_contracts, needs_final
 from commlang.execute.exchange import final_tensors
 from commlang.execute.executor import Executor
@@ -129,7 +130,8 @@ def _timed(
 
 def _copy(name: str, tensor: torch.Tensor) -> torch.Tensor:
     with allocating(f"tensor `{name}`", tensor.nbytes):
-        return tensor.clone()
+        made = flat(torch.empty, tensor.numel(), tensor.dtype, tensor.device)
+        return made.view(tensor.shape).copy_(tensor)
 
 
 def topology_of(world: World) -> Topology | None:
