@@ -47,7 +47,7 @@ CASES = (("gloo", 2), ("gloo", 4), ("mpi", 2), ("mpi", 4), ("gloo", 8))
 JUDGED, TARGET = (2, 4), 0.2
 TOLD = (64 << 10, 4 << 20)
 """Sizes at the worlds that are not judged."""
-RUNS, WARMUP, ROUNDS = 7, 2, 24
+RUNS, WARMUP, ROUNDS = 21, 2, 24
 CALIBRATED = ("all_reduce",)
 IDLE = (Kind.EXTERN, Kind.COMPUTE)
 """Whose time the file tells, so that there would be nothing to predict."""

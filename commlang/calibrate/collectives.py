@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commlang.calibrate.fit import clone_seconds
-from commlang.calibrate.model import ALL_REDUCE, BOTH
+from commlang.calibrate.fit import copy_seconds, ping_pong
+from commlang.calibrate.model import ALL_REDUCE
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ MOST_GROUPS = 8
 class Recipe:
     """A collective of n ranks on S bytes: steps, messages, and the part of S that each carries.
 
-    `fresh` is the part of S that each rank copies into fresh memory besides.
+    `copied` is the part of S that each rank copies in its memory besides.
     """
 
     ring: bool
     steps: Callable[[int], float]
     messages: Callable[[int], float]
     part: Callable[[int], float]
-    fresh: float = 0.0
+    copied: float = 0.0
 
 
 def _nth(n: int) -> float:
@@ -61,9 +61,9 @@ def _others(n: int) -> float:
     return n - 1
 
 
-def _ring(steps: Callable[[int], int], fresh: float = 0.0) -> Recipe:
+def _ring(steps: Callable[[int], int], copied: float = 0.0) -> Recipe:
     """So many steps in each of which each rank sends a part to the next."""
-    return Recipe(True, steps, lambda n: steps(n) * n, _nth, fresh)
+    return Recipe(True, steps, lambda n: steps(n) * n, _nth, copied)
 
 
 _STAR = Recipe(False, lambda _: 1, _others, _nth)
@@ -119,7 +119,7 @@ class Predicted:
             return self._samples.seconds[ALL_REDUCE]
         recipe = self._recipes[name]
         times = self._moves(recipe, ranks) * (self._ring if recipe.ring else 1.0)
-        return np.maximum.accumulate(times + recipe.fresh * clone_seconds(self._samples))
+        return np.maximum.accumulate(times + recipe.copied * copy_seconds(self._samples))
 
     def _moves(self, recipe: Recipe, ranks: int) -> Array:
         """The steps and messages, those of other groups of that size at the same time included."""
@@ -131,7 +131,7 @@ class Predicted:
         return bend * self._figures.seconds(messages, steps, size)
 
     def _measured_over_fit(self) -> Array:
-        """How far ping-pong both ways was from its fit, per size: caches, for one."""
-        samples = self._samples
-        fitted = self._figures.seconds(2 * samples.pairs, 1, samples.sizes)
-        return np.clip(samples.seconds[BOTH] / fitted, 0.2, 5.0)
+        """How far ping-pong was from its fit, per size: caches, for one."""
+        at_once, times = ping_pong(self._samples)
+        fitted = self._figures.seconds(at_once[:, None], 1, self._samples.sizes)
+        return np.clip(np.exp(np.log(times / fitted).mean(axis=0)), 0.2, 5.0)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commlang.calibrate.model import ADD, ALONE, BOTH, CLONE, COPY, ISSUE, PAIRS
+from commlang.calibrate.model import ADD, ALONE, BOTH, CARS, COPY, ISSUE, PAIRS, TRAIN
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def fit(samples: Samples) -> Figures:
     """Fit the figures to what was measured."""
     from scipy.optimize import least_squares
 
-    at_once, times = _ping_pong(samples)
+    at_once, times = ping_pong(samples)
 
     def figures(logs: Array) -> Figures:
         alpha, gap, pace, shared = np.exp(logs).tolist()
@@ -81,10 +81,10 @@ def fit(samples: Samples) -> Figures:
     return replace(figures(found.x), error=error, memory=_memory(samples))
 
 
-def _ping_pong(samples: Samples) -> tuple[Array, Array]:
+def ping_pong(samples: Samples) -> tuple[Array, Array]:
     """Per probe how many messages move at once, and per probe and size the seconds of them."""
     pairs = samples.pairs
-    known = {ALONE: (1, 2), PAIRS: (pairs, 2), BOTH: (2 * pairs, 1)}
+    known = {ALONE: (1, 2), PAIRS: (pairs, 2), BOTH: (2 * pairs, 1), TRAIN: (2 * pairs * CARS, 1)}
     probes = [probe for probe in known if probe in samples.seconds]
     at_once = np.array([known[probe][0] for probe in probes], dtype=np.float64)
     return at_once, np.array([samples.seconds[probe] / known[probe][1] for probe in probes])
@@ -101,6 +101,6 @@ def _memory(samples: Samples) -> float | None:
     return float(np.median(np.concatenate(rates))) if rates else None
 
 
-def clone_seconds(samples: Samples) -> Array:
-    """Seconds per size of a copy into fresh memory, while all ranks do so."""
-    return samples.seconds.get(CLONE, np.zeros(len(samples.sizes)))
+def copy_seconds(samples: Samples) -> Array:
+    """Seconds per size of a copy in memory, while all ranks do so."""
+    return samples.seconds.get(COPY, np.zeros(len(samples.sizes)))

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
     from commlang.program.columns import Array
 
-ALONE, PAIRS, BOTH = "alone", "pairs", "both ways"
-"""Ping-pong of ranks 0 and 1; of all pairs at once; and that with both directions at once."""
-ALL_REDUCE, COPY, ADD, CLONE = "all_reduce", "copy", "accumulate", "clone"
+ALONE, PAIRS, BOTH, TRAIN = "alone", "pairs", "both ways", "trains"
+"""Ping-pong of ranks 0 and 1; of all pairs at once; and that with both directions at once, of one
+message and of a train of them.
+"""
+CARS = 4
+"""Messages of a train."""
+ALL_REDUCE, COPY, ADD = "all_reduce", "copy", "accumulate"
 ISSUE = "issue"
 """The host's time for the isend of a ping-pong both ways."""
 

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from commlang.calibrate.model import ADD, ALL_REDUCE, ALONE, BOTH, CLONE, COPY, ISSUE, PAIRS
+from commlang.calibrate.model import (
+    ADD,
+    ALL_REDUCE,
+    ALONE,
+    BOTH,
+    CARS,
+    COPY,
+    ISSUE,
+    PAIRS,
+    TRAIN,
+)
 from commlang.execute.allocate import flat
 from commlang.execute.clock import settle_on
 from commlang.execute.session import device_of_ranks, topology_of
@@ -74,7 +84,7 @@ def calibrate(context: RankContext, sizes: Sequence[int], settings: Settings) ->
 
 def _names(world: World) -> list[str]:
     alone = [ALONE] if world.world_size > 3 else []
-    return [*alone, PAIRS, BOTH, ALL_REDUCE, COPY, ADD, CLONE]
+    return [*alone, PAIRS, BOTH, TRAIN, ALL_REDUCE, COPY, ADD]
 
 
 def _slowest(mine: dict[tuple[str, int], list[float]], world: World) -> Any:
@@ -106,10 +116,10 @@ class _Probes:
             ALONE: lambda: self._ping_pong() if self._rank < 2 else None,
             PAIRS: self._ping_pong if self._peer < world.world_size else lambda: None,
             BOTH: self._both if self._peer < world.world_size else lambda: None,
+            TRAIN: self._train if self._peer < world.world_size else lambda: None,
             ALL_REDUCE: lambda: _dist.all_reduce(self._got),
             COPY: lambda: self._got.copy_(self._sent),
             ADD: lambda: self._got.add_(self._sent),
-            CLONE: self._sent.clone,
         }
 
     def time(self, name: str) -> float:
@@ -143,3 +153,10 @@ class _Probes:
         got = _dist.irecv(self._got, self._peer)
         sent.wait()
         got.wait()
+
+    def _train(self) -> None:
+        """Some messages there and back, all at once."""
+        works = [_dist.isend(self._sent, self._peer) for _ in range(CARS)]
+        works += [_dist.irecv(self._got, self._peer) for _ in range(CARS)]
+        for work in works:
+            work.wait()

@@ -9,7 +9,7 @@ import pytest
 
 from commlang.calibrate import Figures, Samples, fit, machine_of, text_of
 from commlang.calibrate.collectives import Predicted, group_sizes
-from commlang.calibrate.model import ADD, ALL_REDUCE, ALONE, BOTH, CLONE, COPY, ISSUE, PAIRS
+from commlang.calibrate.model import ADD, ALL_REDUCE, ALONE, BOTH, CARS, COPY, ISSUE, PAIRS, TRAIN
 from commlang.calibrate.told import doubts
 from commlang.errors import UsageError
 from commlang.program import build
@@ -32,10 +32,10 @@ def samples(world: int = 4, true: Figures = TRUE, backend: str = "gloo") -> Samp
         ALONE: 2 * true.seconds(1, 1, SIZES),
         PAIRS: 2 * true.seconds(pairs, 1, SIZES),
         BOTH: true.seconds(2 * pairs, 1, SIZES),
+        TRAIN: true.seconds(2 * pairs * CARS, 1, SIZES),
         ALL_REDUCE: 1.5 * true.seconds(2 * (world - 1) * world, 2 * (world - 1), SIZES / world),
         COPY: 2 * SIZES / 10e9,
         ADD: 3 * SIZES / 10e9,
-        CLONE: SIZES / 1e9,
         ISSUE: np.full(len(SIZES), true.overhead),
     }
     return Samples(world, 2, backend, SIZES, seconds)
@@ -87,7 +87,7 @@ def test_collectives_follow_from_ping_pong_and_all_reduce() -> None:
     told = samples()
     predicted = Predicted(told, fit(told))
     assert predicted.seconds(ALL_REDUCE, 4).tolist() == told.seconds[ALL_REDUCE].tolist()
-    ring = 1.5 * TRUE.seconds(2 * 3 * 4, 2 * 3, SIZES / 4) + SIZES / 1e9
+    ring = 1.5 * TRUE.seconds(2 * 3 * 4, 2 * 3, SIZES / 4) + SIZES / 5e9
     assert predicted.seconds("reduce_scatter", 4) == pytest.approx(ring, rel=1e-2)
     tree = TRUE.seconds(3, 2, SIZES)
     assert predicted.seconds("broadcast", 4) == pytest.approx(tree, rel=1e-2)
