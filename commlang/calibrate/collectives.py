@@ -3,7 +3,7 @@
 A collective of n ranks on S bytes (of its largest tensor) takes some steps, one after the other,
 and some messages in all; those that are not alone in a step, and those of other groups at work,
 share the channel (`Figures.seconds`). How much longer than this steps in a ring take, which wait
-for one another and reduce, all_reduce tells for every size; that factor is taken for other rings.
+for one another and reduce, all_reduce tells for every size; other rings are off by that factor too.
 
 Algorithms of gloo: https://github.com/pytorch/gloo (allreduce.cc, reduce.cc, broadcast.cc,
 allgather.cc, alltoall.cc, gather.cc, scatter.cc, barrier.cc). What torch puts around them, an
@@ -39,10 +39,11 @@ MOST_GROUPS = 8
 class Recipe:
     """A collective of n ranks on S bytes: steps, messages, and the part of S that each carries.
 
+    If `like_all_reduce`, the time is off from its steps and messages by as much as all_reduce's is.
     `copied` is the part of S that each rank copies in its memory besides.
     """
 
-    ring: bool
+    like_all_reduce: bool
     steps: Callable[[int], float]
     messages: Callable[[int], float]
     part: Callable[[int], float]
@@ -87,6 +88,16 @@ GLOO = {
     "gather": Recipe(False, lambda _: 1, _others, _nth, 1.0),
 }
 """Where gloo in torch differs."""
+_ALL_TO_ALL = Recipe(True, lambda _: 1, lambda n: n * (n - 1), _nth)
+MPI = {
+    "broadcast": Recipe(False, lambda _: 1, _others, lambda _: 1),
+    "all_gather": _ALL_TO_ALL,
+    "all_to_all": _ALL_TO_ALL,
+}
+"""Where MPI differs: it issues a collective's messages itself, which takes less than a rank does,
+and Open MPI's nonblocking ones are flat for few ranks (ompi/mca/coll/libnbc).
+"""
+_DIFFERENT = {"gloo": GLOO, "mpi": MPI}
 
 
 def group_sizes(world: int) -> list[int]:
@@ -102,7 +113,7 @@ class Predicted:
 
     def __init__(self, samples: Samples, figures: Figures) -> None:
         self._samples, self._figures = samples, figures
-        recipes = RECIPES | (GLOO if samples.backend == "gloo" else {})
+        recipes = RECIPES | _DIFFERENT.get(samples.backend, {})
         self._recipes = recipes
         self._bend = self._measured_over_fit()
         self._ring = np.ones(len(samples.sizes))
@@ -118,7 +129,7 @@ class Predicted:
         if name == ALL_REDUCE and ranks == self._samples.world:
             return self._samples.seconds[ALL_REDUCE]
         recipe = self._recipes[name]
-        times = self._moves(recipe, ranks) * (self._ring if recipe.ring else 1.0)
+        times = self._moves(recipe, ranks) * (self._ring if recipe.like_all_reduce else 1.0)
         return np.maximum.accumulate(times + recipe.copied * copy_seconds(self._samples))
 
     def _moves(self, recipe: Recipe, ranks: int) -> Array:

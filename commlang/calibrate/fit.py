@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commlang.calibrate.model import ADD, ALONE, BOTH, CARS, COPY, ISSUE, PAIRS, TRAIN
+from commlang.calibrate.model import ADD, ALONE, BOTH, CARS, COPY, ISSUE, PAIRS, TRAIN, TRIPS
 from commlang.records import record
 
 if TYPE_CHECKING:
@@ -84,7 +84,12 @@ def fit(samples: Samples) -> Figures:
 def ping_pong(samples: Samples) -> tuple[Array, Array]:
     """Per probe how many messages move at once, and per probe and size the seconds of them."""
     pairs = samples.pairs
-    known = {ALONE: (1, 2), PAIRS: (pairs, 2), BOTH: (2 * pairs, 1), TRAIN: (2 * pairs * CARS, 1)}
+    known = {
+        ALONE: (1, 2 * TRIPS),
+        PAIRS: (pairs, 2 * TRIPS),
+        BOTH: (2 * pairs, 1),
+        TRAIN: (2 * pairs * CARS, 1),
+    }
     probes = [probe for probe in known if probe in samples.seconds]
     at_once = np.array([known[probe][0] for probe in probes], dtype=np.float64)
     return at_once, np.array([samples.seconds[probe] / known[probe][1] for probe in probes])

@@ -21,6 +21,8 @@ message and of a train of them.
 """
 CARS = 4
 """Messages of a train."""
+TRIPS = 2
+"""How often ping-pong one way goes there and back, as ranks do not leave a barrier together."""
 ALL_REDUCE, COPY, ADD = "all_reduce", "copy", "accumulate"
 ISSUE = "issue"
 """The host's time for the isend of a ping-pong both ways."""

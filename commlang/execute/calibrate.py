@@ -20,6 +20,7 @@ from commlang.calibrate.model import (
     ISSUE,
     PAIRS,
     TRAIN,
+    TRIPS,
 )
 from commlang.execute.allocate import flat
 from commlang.execute.clock import settle_on
@@ -137,13 +138,14 @@ class _Probes:
         return time.perf_counter() - start
 
     def _ping_pong(self) -> None:
-        """There and back: two messages one after the other."""
-        if self._rank % 2:
-            _dist.recv(self._got, self._peer)
-            _dist.send(self._sent, self._peer)
-        else:
-            _dist.send(self._sent, self._peer)
-            _dist.recv(self._got, self._peer)
+        """There and back: messages one after the other."""
+        for _ in range(TRIPS):
+            if self._rank % 2:
+                _dist.recv(self._got, self._peer)
+                _dist.send(self._sent, self._peer)
+            else:
+                _dist.send(self._sent, self._peer)
+                _dist.recv(self._got, self._peer)
 
     def _both(self) -> None:
         """There and back at once."""

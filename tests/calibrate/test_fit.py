@@ -9,7 +9,18 @@ import pytest
 
 from commlang.calibrate import Figures, Samples, fit, machine_of, text_of
 from commlang.calibrate.collectives import Predicted, group_sizes
-from commlang.calibrate.model import ADD, ALL_REDUCE, ALONE, BOTH, CARS, COPY, ISSUE, PAIRS, TRAIN
+from commlang.calibrate.model import (
+    ADD,
+    ALL_REDUCE,
+    ALONE,
+    BOTH,
+    CARS,
+    COPY,
+    ISSUE,
+    PAIRS,
+    TRAIN,
+    TRIPS,
+)
 from commlang.calibrate.told import doubts
 from commlang.errors import UsageError
 from commlang.program import build
@@ -29,8 +40,8 @@ def samples(world: int = 4, true: Figures = TRUE, backend: str = "gloo") -> Samp
     """What ranks with these figures would have measured."""
     pairs = world // 2
     seconds: dict[str, Any] = {
-        ALONE: 2 * true.seconds(1, 1, SIZES),
-        PAIRS: 2 * true.seconds(pairs, 1, SIZES),
+        ALONE: 2 * TRIPS * true.seconds(1, 1, SIZES),
+        PAIRS: 2 * TRIPS * true.seconds(pairs, 1, SIZES),
         BOTH: true.seconds(2 * pairs, 1, SIZES),
         TRAIN: true.seconds(2 * pairs * CARS, 1, SIZES),
         ALL_REDUCE: 1.5 * true.seconds(2 * (world - 1) * world, 2 * (world - 1), SIZES / world),
