@@ -22,7 +22,7 @@ def flat(
     Left to malloc, a tensor of more than 128 KiB mostly starts 64 bytes past a page. Some
     processors copy from the start of a page, where the kernel has what arrives, to 64 bytes past
     another at half their speed, as addresses then look alike in their lower 12 bits: on an AMD EPYC
-    both directions of 16 MiB over gloo take 19 ms, and 10 ms into tensors that start a page
+    both directions of 16 MiB over gloo take 20 ms, and 13 ms into tensors that start a page
     (benchmarks/pages.txt).
     """
     size = count * dtype.itemsize

@@ -19,7 +19,7 @@ from commlang.execute.agreement import Agreement
 from commlang.execute.buckets import bind_bucket
 from commlang.execute.collectives import bind_communication
 from commlang.execute.communicators import Communicators, backend_of, device_of, timeout_of
-from commlang.execute.in_use import give_up, occupy, refuse_failed, vacate
+from commlang.execute.in_use import give_up, given_up, locks_of, refuse_busy, refuse_failed
 from commlang.execute.local_work import bind_local
 from commlang.execute.memory import Memory
 from commlang.execute.meshes import (
@@ -43,6 +43,7 @@ from commlang.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
+    from threading import Lock
     from types import TracebackType
 
     from commlang.execute.calls import Call
@@ -116,6 +117,7 @@ class Executor:
         self._communicators: Communicators | None = None
         self._bound = False
         self._steps: list[Step] = []
+        self._locks: list[Lock] = []
         self._works: dict[int, Any] = {}
         self._failed_row: int | None = None
         self._failure: str | None = None
@@ -161,6 +163,7 @@ class Executor:
         agreement.meet(_card(self.plan, self.device))
         self._communicators = Communicators(self.plan, group, self.timeout, agreement.turn, lent)
         self._agreement = agreement
+        self._locks = locks_of(self._communicators.lent)
         return self
 
     def __exit__(
@@ -176,7 +179,7 @@ class Executor:
             self._worker = None
         communicators, agreement = self._communicators, self._agreement
         self._communicators = self._agreement = None
-        self._steps, self._bound = [], False
+        self._steps, self._bound, self._locks = [], False, []
         well = error is None and self._failure is None
         if error is not None and self._failure is None:
             said = f"rank {self.rank} left the Executor between two runs: {_said(error)}"
@@ -214,16 +217,19 @@ class Executor:
         """
         if self._worker is not None and self._worker.is_busy_for_others:
             raise UsageError("a run that was started is under way; wait for it first")
-        held = self._communicators
-        groups = [self.group] if held is None else held.lent
-        occupy(groups)
+        locks = self._locks
+        for lock in locks:
+            if not lock.acquire(False):
+                refuse_busy(locks, lock)
         try:
-            self._refuse_failed()
+            if self._failure is not None or given_up or self._group() is None:
+                self._refuse_failed()
             if not (self._bound and self._memory.holds(tensors)):
                 self.bind(**tensors)
             self._run()
         finally:
-            vacate(groups)
+            for lock in locks:
+                lock.release()
         return self._memory.tensors.copy()
 
     def _run(self) -> None:

@@ -13,7 +13,7 @@ from commlang.execute.allocate import flat
 from commlang.execute.shortage import allocating
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from commlang.dtypes import DType
     from commlang.expand.record import BufferBlock
@@ -51,7 +51,7 @@ class Memory:
         self.tensors: dict[str, torch.Tensor] = {}
         """The tensor of every parameter, as the caller gave it."""
         self._flat: dict[str, torch.Tensor] = {}
-        self._places: list[tuple[str, torch.Tensor, int, torch.Size]] = []
+        self._places: list[tuple[str, torch.Tensor, Callable[[], int], int, torch.Size]] = []
 
     def holds(self, given: Mapping[str, torch.Tensor]) -> bool:
         """Whether to adopt these tensors would change nothing.
@@ -59,12 +59,12 @@ class Memory:
         `x.data = y` moves a tensor's data and leaves the object the same.
         """
         known = 0
-        for name, tensor, data, shape in self._places:
+        for name, tensor, data_ptr, data, shape in self._places:
             if name in given:
                 known += 1
                 if given[name] is not tensor:
                     return False
-            if tensor.data_ptr() != data or tensor.shape != shape:
+            if data_ptr() != data or tensor.shape != shape:
                 return False
         return known == len(given)
 
@@ -85,7 +85,7 @@ class Memory:
         self.tensors = tensors
         # Detached: operations write in place into leaves that require gradients, too.
         self._flat = {name: tensor.detach().view(-1) for name, tensor in tensors.items()}
-        self._places = [(name, t, t.data_ptr(), t.shape) for name, t in tensors.items()]
+        self._places = [(name, t, t.data_ptr, t.data_ptr(), t.shape) for name, t in tensors.items()]
 
     def release(self) -> None:
         """Forget the parameters' tensors; temps are kept."""
