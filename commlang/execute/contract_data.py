@@ -77,7 +77,8 @@ class Tensors:
         """
         shape: Any = view.shape
         strides: Any = view.strides
-        return self._flat(int(view.buffer)).as_strided(shape, strides, int(view.offset))
+        flat = self._flat(int(view.buffer))
+        return flat.as_strided(shape, strides, flat.storage_offset() + int(view.offset))
 
     def _flat(self, buffer: int) -> torch.Tensor:
         given = self.given(buffer)

@@ -151,7 +151,7 @@ class Memory:
         if layout < 0:
             return flat.narrow(0, offset, length)
         shape, strides = operands.layouts[layout]
-        return flat.as_strided(shape, strides, offset)
+        return flat.as_strided(shape, strides, flat.storage_offset() + offset)
 
     def views(self, row: int) -> list[torch.Tensor]:
         """All operands of a row."""

@@ -45,6 +45,12 @@ pattern ring(x: float32[n], y: float32[n], n = 8):
         recv(y, src=ranks.prev)
     y -> x, op=sum
 """
+COLUMNS = """\
+pattern columns(grid: float32[3, n], y: float32[n, 3], n = 4):
+    grid[:, 0] -> y[1]
+    all_reduce(y[1])
+    y[1] -> grid[:, 2]
+"""
 HALVES = """\
 pattern halves(x: float32[n], n = 4):
     mesh outer = world // 2, inner = 2
@@ -126,6 +132,16 @@ def store_keys() -> int:
 
 
 # ----------------------------------------------------------------- running
+
+
+def parts_of_tensors(rank: int, size: int, path: Path) -> list[list[float]]:
+    """Tensors that lie in the middle of larger ones, with columns of which messages are cut."""
+    grid = torch.arange(100.0)[7:19].view(3, 4)
+    y = torch.zeros(50)[5:17].view(4, 3)
+    plan = commlang.loads(COLUMNS).plan(world=size)
+    with joined(rank, size, path), Executor(plan) as executor:
+        executor.run(grid=grid, y=y)
+    return [y.view(-1).tolist(), grid[:, 2].tolist(), grid[:, 1].tolist()]
 
 
 def runs(rank: int, size: int, path: Path) -> list[list[float]]:

@@ -30,6 +30,13 @@ def test_a_plan_runs_on_the_callers_tensors(ranks: Any) -> None:
         assert found == [[float(value)] * 8 for value in values]
 
 
+def test_tensors_may_be_parts_of_others(ranks: Any) -> None:
+    column = [2 * 7.0, 2 * 11.0, 2 * 15.0]
+    for y, written, kept in ranks(work.parts_of_tensors, 2):
+        assert y == [0.0] * 3 + column + [0.0] * 6
+        assert (written, kept) == (column, [8.0, 12.0, 16.0])
+
+
 def test_a_run_in_the_background_is_waited_for_and_tells_of_its_failure(ranks: Any) -> None:
     unfit = "tensor `x` is float32 [9], the plan needs float32 [8]"
     for rank, found in enumerate(ranks(work.in_background, 3)):
