@@ -59,7 +59,11 @@ ENDINGS = {
     show_default=True,
     help="Events as written, or in the order in which `run` starts and joins them.",
 )
-@click.option("--topology", metavar="MACHINE", help="Draw by the times of a simulation there.")
+@click.option(
+    "--topology",
+    metavar="MACHINE",
+    help="Draw by the times of a simulation there; for --view topology, the machine to draw.",
+)
 @click.option(
     "--from",
     "trace",

@@ -116,6 +116,15 @@ def too_many_threads(probe: Probe) -> Said | None:
     return Said(fact, why, f"set it to {max(1, probe.cores // int(ranks))}")
 
 
+def threads_not_a_number(probe: Probe) -> Said | None:
+    text = probe.variables.get("OMP_NUM_THREADS", "").strip()
+    if not text or all(_number(part.strip()) for part in text.split(",")):
+        return None
+    fact = f"OMP_NUM_THREADS is {text!r}, which is no number of threads"
+    why = "OpenMP then takes all cores for each rank, and says so on standard error at most"
+    return Said(fact, why, "set it to cores / ranks of this host, a number from 1 up")
+
+
 def no_such_card(probe: Probe) -> Said | None:
     for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
         asked = probe.variables.get(name, "")
@@ -181,4 +190,5 @@ RULES = (
     Rule("DR312", Severity.BROKEN, sources.INTERFACES, no_such_card),
     Rule("DR313", Severity.WARNING, sources.INITIALISATION, half_a_world),
     Rule("DR314", Severity.ADVICE, sources.TORCH_CUDA, no_gpus_visible),
+    Rule("DR315", Severity.WARNING, sources.THREADS, threads_not_a_number),
 )

@@ -94,6 +94,7 @@ def _entries(scene: Scene) -> list[tuple[list[str], str]]:
         found.append(([element("rect", class_="alarm", y=5, width=22, height=3)], "critical path"))
     if scene.stops is not None:
         found.append(([_box("stuck")], "hangs"))
+    if any(bar.state is State.NEVER for bar in bars):
         found.append(([_box("ghost")], "never starts"))
     if scene.ring:
         found.append(([element("path", class_="ring", d="M0 6H20")], "waits for"))
