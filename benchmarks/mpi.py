@@ -48,7 +48,8 @@ def ways(size: int, gloo: Any) -> dict[str, Callable[[], object]]:
     tensor = torch.zeros(size // 4)
     array = torch.zeros(size // 4).numpy()
     assert dist.group.WORLD is not None
-    call = calls_on(dist.group.WORLD).collective("all_reduce", tensor, op=dist.ReduceOp.SUM)
+    calls = calls_on(dist.group.WORLD, all_wait=True)
+    call = calls.collective("all_reduce", tensor, op=dist.ReduceOp.SUM)
     return {
         "gloo": lambda: _dist.all_reduce(tensor, group=gloo),
         "dist": lambda: _dist.all_reduce(tensor),

@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections import Counter
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch.distributed as dist
 
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 Card = dict[str, str]
 """What a rank is about to run, in words; equal on all ranks that may run together."""
 
+
+class Said(NamedTuple):
+    """What a rank brings to a meeting: its card, and whether it waits in every collective."""
+
+    card: Card
+    waits: bool
+
+
 _AGREED = "agreed"
+_ALL_WAIT = "agreed, and all wait"
 _alone = count(1)
 
 
@@ -44,15 +53,20 @@ class Agreement:
         self._store: Any = None if _is_fake(group) else _store_of(group)
         self.turn = next(_alone) if self._store is None else self._counted()
 
-    def meet(self, card: Card) -> None:
-        """Check that all ranks hold the same card; raises CommlangError that names who does not."""
+    def meet(self, card: Card, *, waits: bool = False) -> bool:
+        """Check that all ranks hold the same card; raises CommlangError that names who does not.
+
+        Returns whether all ranks say that they `waits`.
+        """
+        said_here = Said(card, waits)
         if self._store is None:
-            said = _compare(self._gathered(card))
+            said = _compare(self._gathered(said_here))
         else:
             with self._reaching_the_store():
-                said = self._verdict(card)
-        if said != _AGREED:
+                said = self._verdict(said_here)
+        if said not in (_AGREED, _ALL_WAIT):
             raise CommlangError(said)
+        return said == _ALL_WAIT
 
     @property
     def failures(self) -> Failures:
@@ -88,9 +102,9 @@ class Agreement:
                 f"({first_line(error)}); the process that serves it has probably ended"
             ) from error
 
-    def _verdict(self, card: Card) -> str:
+    def _verdict(self, own: Said) -> str:
         store = self._store
-        store.set(self._key(f"card/{self._rank}"), json.dumps(card))
+        store.set(self._key(f"card/{self._rank}"), json.dumps(own))
         if store.add(self._key("arrived"), 1) == self._size:
             self._decide(self._cards())
         try:
@@ -102,20 +116,21 @@ class Agreement:
         self._last_one_out("arrived", "verdict", *cards)
         return said
 
-    def _cards(self) -> list[Card | None]:
-        """The card of every rank, None for those that have not come."""
+    def _cards(self) -> list[Said | None]:
+        """What every rank said, None for those that have not come."""
         keys = [self._key(f"card/{rank}") for rank in range(self._size)]
         store = self._store
-        return [json.loads(store.get(key)) if store.check([key]) else None for key in keys]
+        return [Said(*json.loads(store.get(key))) if store.check([key]) else None for key in keys]
 
-    def _decide(self, cards: list[Card | None]) -> None:
+    def _decide(self, cards: list[Said | None]) -> None:
         """Set the verdict, unless another rank has."""
         here = [card for card in cards if card is not None]
         absent = [rank for rank, card in enumerate(cards) if card is None]
         seconds = self._timeout.total_seconds()
+        pattern = here[0].card["pattern"]
         said = (
-            f"{ranks_text(absent)} did not enter the Executor of `{here[0]['pattern']}` within "
-            f"{seconds:g} s of the others; every rank of the group has to"
+            f"{ranks_text(absent)} did not enter the Executor of `{pattern}` within {seconds:g} s "
+            "of the others; every rank of the group has to"
         )
         if not absent:
             said = _compare(here)
@@ -130,22 +145,23 @@ class Agreement:
     def _key(self, name: str) -> str:
         return f"commlang/{self.turn}/{name}"
 
-    def _gathered(self, card: Card) -> list[Card]:
+    def _gathered(self, own: Said) -> list[Said]:
         """Without a store (MPI has none) a collective has to do; fake ranks hold no cards."""
         if _is_fake(self._group):
-            return [card]
+            return [own]
         cards: list[Any] = [None] * self._size
-        cast("Any", dist).all_gather_object(cards, card, group=self._group)
+        cast("Any", dist).all_gather_object(cards, own, group=self._group)
         return cards
 
 
-def _compare(cards: Sequence[Card]) -> str:
-    """`_AGREED`, or which ranks hold another card than most, and how the first of them differs."""
+def _compare(said: Sequence[Said]) -> str:
+    """That they agree, or which ranks hold another card than most, and how the first differs."""
+    cards = [each.card for each in said]
     texts = [json.dumps(card, sort_keys=True) for card in cards]
     usual, _ = Counter(texts).most_common(1)[0]
     odd = [rank for rank, text in enumerate(texts) if text != usual]
     if not odd:
-        return _AGREED
+        return _ALL_WAIT if all(each.waits for each in said) else _AGREED
     rest = [rank for rank, text in enumerate(texts) if text == usual]
     mine, theirs = cards[odd[0]], cards[rest[0]]
     differ = [key for key in theirs if mine.get(key) != theirs[key]]

@@ -75,11 +75,14 @@ def waited(start: Callable[[], Any]) -> Callable[[], None]:
     return run
 
 
-def calls_on(group: dist.ProcessGroup) -> PublicCalls:
-    """The fastest way to issue operations on a group that this torch allows."""
-    bound: Callable[[], PublicCalls] | None = getattr(group, "bound_calls", None)
+def calls_on(group: dist.ProcessGroup, *, all_wait: bool = False) -> PublicCalls:
+    """The fastest way to issue operations on a group that this torch allows.
+
+    `all_wait` says that no rank of the group starts a collective without waiting for it.
+    """
+    bound: Callable[..., PublicCalls] | None = getattr(group, "bound_calls", None)
     if bound is not None:  # a group of ours
-        return bound()
+        return bound(all_wait=all_wait)
     return DirectCalls(group) if has_direct_calls(group) else PublicCalls(group)
 
 

@@ -45,10 +45,16 @@ def reduce_op(op: Op | None) -> Any:
 
 
 def bind_communication(
-    program: Program, row: int, memory: Memory, group: dist.ProcessGroup, backend: str
+    program: Program,
+    row: int,
+    memory: Memory,
+    group: dist.ProcessGroup,
+    backend: str,
+    *,
+    all_wait: bool,
 ) -> Call:
-    """The call of a send, a recv or a collective."""
-    return _bind(program, row, memory.views(row), group, backend)
+    """The call of a send, a recv or a collective; for `all_wait` see `calls_on`."""
+    return _bind(program, row, memory.views(row), group, backend, all_wait=all_wait)
 
 
 def bind_tensor(
@@ -59,12 +65,18 @@ def bind_tensor(
 
 
 def _bind(
-    program: Program, row: int, views: list[torch.Tensor], group: dist.ProcessGroup, backend: str
+    program: Program,
+    row: int,
+    views: list[torch.Tensor],
+    group: dist.ProcessGroup,
+    backend: str,
+    *,
+    all_wait: bool = False,
 ) -> Call:
     site = program.site_of(row)
     gid, peer, tag = (int(c[row]) for c in (program.group, program.peer, program.tag))
     place = int(program.groups.position(gid, peer)) if peer >= 0 else -1
-    calls = calls_on(group)
+    calls = calls_on(group, all_wait=all_wait)
     if site.kind.is_message:
         send = site.kind is Kind.SEND
         return (calls.send if send else calls.recv)(views[0], place, tag)

@@ -118,6 +118,7 @@ class Executor:
         self._bound = False
         self._steps: list[Step] = []
         self._locks: list[Lock] = []
+        self._all_wait = False
         self._works: dict[int, Any] = {}
         self._failed_row: int | None = None
         self._failure: str | None = None
@@ -160,7 +161,7 @@ class Executor:
         self._refuse_failed()
         group, lent = self.group, self._axes.groups()
         agreement = Agreement(group, self.timeout)
-        agreement.meet(_card(self.plan, self.device))
+        self._all_wait = agreement.meet(_card(self.plan, self.device), waits=self._waits())
         self._communicators = Communicators(self.plan, group, self.timeout, agreement.turn, lent)
         self._agreement = agreement
         self._locks = locks_of(self._communicators.lent)
@@ -337,7 +338,16 @@ class Executor:
     def _call(self, row: int) -> Call:
         assert self._communicators is not None
         group = self._communicators[int(self.program.group[row])]
-        return bind_communication(self.program, row, self._memory, group, self.backend)
+        return bind_communication(
+            self.program, row, self._memory, group, self.backend, all_wait=self._all_wait
+        )
+
+    def _waits(self) -> bool:
+        """Whether this rank waits in every collective that it calls."""
+        collective = self.program.is_collective
+        apart = [a for a in self.actions if a.act is not Act.JOIN and len(a.rows) > 1]
+        started = [a for a in self.actions if a.act is Act.START]
+        return not any(collective[row] for action in (*apart, *started) for row in action.rows)
 
     def _bucket(self, rows: tuple[int, ...]) -> Step:
         """Start collectives as one, which ends for all of them when it is first waited for."""

@@ -1,8 +1,9 @@
 """Operations of MPI with all that can be decided before they start, to be done once or again.
 
-All are MPI's nonblocking ones, also those that are waited for at once: MPI lets no blocking
-collective meet a nonblocking one, whereas `torch.distributed` leaves it to each rank whether it
-waits, and so do plans, whose overlap differs between ranks.
+MPI lets no blocking collective meet a nonblocking one, whereas `torch.distributed` leaves it to
+each rank whether it waits, and so do plans, whose overlap may differ between ranks. So all are
+MPI's nonblocking ones, also those that are waited for at once, except where all ranks have said
+that they wait: blocking ones are faster.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 class Action:
     """One operation, bound to its tensors, whose memory `held` keeps.
 
-    `issue` has MPI start it. `before` and `after` are the copies that go with it. For what is
-    received, `message` is the expected number of elements and MPI's type of one.
+    `issue` has MPI start it, `block` has MPI do it. `before` and `after` are the copies that go
+    with it. For what is received, `message` is the expected number of elements and MPI's type of
+    one.
     """
 
     name: str
     issue: Callable[..., MPI.Request]
+    block: Callable[..., object]
     arguments: tuple[Any, ...]
     before: Sequence[Callable[[], object]] = ()
     after: Sequence[Callable[[], object]] = ()
@@ -42,6 +45,14 @@ class Action:
         status = MPI.Status() if self.message else None
         self._begin().Wait(status)
         self.finish(status)
+
+    def run_blocking(self) -> None:
+        """`run` for a collective in which no rank does otherwise."""
+        for step in self.before:
+            step()
+        self.block(*self.arguments)
+        for step in self.after:
+            step()
 
     def start(self) -> MpiWork:
         """Begin it; the work that is returned finishes it."""

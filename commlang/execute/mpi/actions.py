@@ -187,6 +187,7 @@ class Actions:
         return Action(
             name,
             getattr(self._comm, f"I{call or name}"),
+            getattr(self._comm, (call or name).capitalize()),
             arguments,
             stage.before,
             stage.after,

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class MpiCalls(PublicCalls):
     """Each operation as one of MPI that is made once and started as often as it is called."""
 
-    def __init__(self, group: dist.ProcessGroup, actions: Actions) -> None:
+    def __init__(self, group: dist.ProcessGroup, actions: Actions, *, all_wait: bool) -> None:
         super().__init__(group)
-        self._actions = actions
+        self._actions, self._all_wait = actions, all_wait
 
     def send(self, tensor: torch.Tensor, dst: int, tag: int) -> Call:
         public = super().send(tensor, dst, tag)
@@ -32,7 +32,8 @@ class MpiCalls(PublicCalls):
     def collective(self, name: str, *tensors: Any, **arguments: Any) -> Call:
         # Both take tensors as torch's function does, then the op, then the root or the splits.
         action = getattr(self._actions, NEWER.get(name, name))
-        return _call(action(*tensors, *arguments.values()))
+        made = action(*tensors, *arguments.values())
+        return Call(made.start, made.run_blocking if self._all_wait else made.run)
 
 
 def _call(action: Action, message: dist.P2POp | None = None) -> Call:

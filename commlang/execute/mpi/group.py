@@ -66,9 +66,9 @@ class MpiProcessGroup(dist.ProcessGroup):
         self._actions = Actions(comm)
         self.options: Any = _c10d.Backend.Options(NAME, timeout)
 
-    def bound_calls(self) -> MpiCalls:
-        """Operations whose buffers are prepared once, for an executor."""
-        return MpiCalls(self, self._actions)
+    def bound_calls(self, *, all_wait: bool) -> MpiCalls:
+        """Operations whose buffers are prepared once, for an executor; see `calls_on`."""
+        return MpiCalls(self, self._actions, all_wait=all_wait)
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> dist.Work:
         opts = opts or _c10d.AllreduceOptions()

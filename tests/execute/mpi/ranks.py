@@ -108,6 +108,32 @@ pattern main(x: float32[n], n = 4Ki):
             assert torch.equal(x, of(0, 4096) + shift)
 
 
+def collectives_block_where_all_ranks_wait(rank: int, size: int) -> None:
+    """By MPI's blocking ones; not where some rank, here the last, starts one and goes on."""
+    text = """\
+pattern all_wait(x: float32[n], y: float32[n], n = 8):
+    all_reduce(x)
+    broadcast(y, src=0)
+
+pattern one_starts(x: float32[n], y: float32[n], n = 8):
+    if rank == world - 1:
+        work = async all_reduce(x)
+        wait(work)
+    else:
+        all_reduce(x)
+    broadcast(y, src=0)
+"""
+    for name, blocks in (("all_wait", True), ("one_starts", False)):
+        plan = commlang.loads(text, name).plan(world=size, schedule="program")
+        with commlang.Executor(plan) as executor:
+            x, y = torch.full((8,), float(rank)), torch.full((8,), float(rank + 5))
+            executor.run(x=x, y=y)
+            last: Any = executor.steps[-1]
+            assert last.__name__ == ("run_blocking" if blocks else "run")
+        assert x.tolist() == [float(sum(range(size)))] * 8
+        assert y.tolist() == [5.0] * 8
+
+
 def a_work_can_be_polled(rank: int, size: int) -> None:
     tensor = of(rank)
     work = _dist.broadcast(tensor, src=1, async_op=True)

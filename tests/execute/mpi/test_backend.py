@@ -25,5 +25,5 @@ SCENARIOS = [
     [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)],
 )
 def test_scenarios(size: int, mpi_ranks: Callable[..., list[Any]]) -> None:
-    assert len(SCENARIOS) == 19
+    assert len(SCENARIOS) == 20
     assert mpi_ranks(SCENARIOS, size) == [[None] * len(SCENARIOS)] * size
