@@ -139,8 +139,13 @@ def line_hint(before: str, expected: set[str], found: str = "") -> str | None:
         return "compare with `==`, or with `!=` for `is not`"
     if expected == {"ASYNC"}:
         return "bind a name with `let NAME = …`; copy data with `value -> target`"
+    if found == ":" and re.match(r"\s*let\s+\w+\s*$", before):
+        return "`let` binds a value; a tensor is declared `temp NAME: DTYPE[SHAPE]`"
     if re.match(r"\s*let\s+\w+\s*=\s*async\b", before):
         return "a handle is bound without `let`: `work = async …`"
+    called = re.match(r"\s*(\w+)\s+$", before)
+    if called and "__ANON_0" in expected and re.match(r"\w", found):
+        return f"arguments stand in brackets: `{called[1]}(…)`"
     if re.match(r"\s*(for|if|elif|else|parallel|sequence|pattern)\b", before):
         return "end the line with `:`" if "COLON" in expected and not found else None
     if re.match(r"\s*from\b", before):
