@@ -51,7 +51,7 @@ def bind_communication(
     group: dist.ProcessGroup,
     backend: str,
     *,
-    all_wait: bool,
+    all_wait: bool = False,
 ) -> Call:
     """The call of a send, a recv or a collective; for `all_wait` see `calls_on`."""
     return _bind(program, row, memory.views(row), group, backend, all_wait=all_wait)
