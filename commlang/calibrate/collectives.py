@@ -95,7 +95,8 @@ MPI = {
     "all_to_all": _ALL_TO_ALL,
 }
 """Where MPI differs: it issues a collective's messages itself, which takes less than a rank does,
-and Open MPI's nonblocking ones are flat for few ranks (ompi/mca/coll/libnbc).
+and Open MPI's nonblocking all_gather and all_to_all are flat, as is broadcast for up to 4 ranks
+(nbc_iallgather.c, nbc_ialltoall.c and nbc_ibcast.c in ompi/mca/coll/libnbc).
 """
 _DIFFERENT = {"gloo": GLOO, "mpi": MPI}
 

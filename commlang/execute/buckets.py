@@ -46,7 +46,9 @@ def bind_bucket(
     site, row = program.site_of(rows[0]), rows[0]
     views = [view for each in rows for view in memory.views(each)]
     sizes = [view.numel() for view in views]
-    buffer = flat(torch.empty, sum(sizes), views[0].dtype, views[0].device)
+    # Not in inference mode, else a later run outside that mode could not write it.
+    with torch.inference_mode(False):
+        buffer = flat(torch.empty, sum(sizes), views[0].dtype, views[0].device)
     parts = _torch.split(buffer, sizes)
     pieces = [part.view(view.shape) for part, view in zip(parts, views, strict=True)]
     rooted = site.kind is Kind.BROADCAST

@@ -182,7 +182,7 @@ def _all_to_all(views: list[torch.Tensor], setting: _Setting) -> Call:
     if setting.name == "all_to_all" and (_even(views) or "nccl" in setting.backend):
         return setting.call(outputs, inputs)
     received, sent = _joined(outputs), _joined(inputs)
-    if received is not None and sent is not None:
+    if received is not None and sent is not None and not _meet(received, sent):
         return setting.call(received, sent, name="all_to_all_single", **_splits(outputs, inputs))
     return _started(_split_all_to_all, outputs, inputs, setting)
 
@@ -197,6 +197,12 @@ def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
             return None
         end += part.numel()
     return parts[0].as_strided((end - start,), (1,))
+
+
+def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two flat tensors share elements: an exchange between those sends what it received."""
+    start = max(one.data_ptr(), other.data_ptr())
+    return start < min(one.data_ptr() + one.nbytes, other.data_ptr() + other.nbytes)
 
 
 def _splits(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> dict[str, list[int]]:

@@ -32,7 +32,7 @@ from commlang.execute.meshes import (
 )
 from commlang.execute.report import first_line
 from commlang.execute.shortage import lacks_memory, shortage
-from commlang.execute.surroundings import below_autograd, ranged
+from commlang.execute.surroundings import as_here, below_autograd, ranged
 from commlang.execute.worker import Run, Worker
 from commlang.operations import Kind
 from commlang.schedule import Act
@@ -205,7 +205,13 @@ class Executor:
         `wait` does.
         """
         self._worker = self._worker or Worker(self.device)
-        return self._worker.submit(lambda: self.run(**tensors))
+        mode = as_here()
+
+        def run() -> dict[str, torch.Tensor]:
+            with mode:
+                return self.run(**tensors)
+
+        return self._worker.submit(run)
 
     def run(self, /, **tensors: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run the plan once on these tensors, in place; returns all tensor parameters by name.

@@ -85,7 +85,7 @@ class Memory:
         self.tensors = tensors
         # Detached: operations write in place into leaves that require gradients, too.
         self._flat = {name: tensor.detach().view(-1) for name, tensor in tensors.items()}
-        self._places = [(name, t, t.data_ptr, t.data_ptr(), t.shape) for name, t in tensors.items()]
+        self._places = [(name, t, _place(t), t.data_ptr(), t.shape) for name, t in tensors.items()]
 
     def release(self) -> None:
         """Forget the parameters' tensors; temps are kept."""
@@ -112,6 +112,11 @@ class Memory:
             raise UsageError(
                 f"tensor `{name}` is not contiguous; give one that is, as x.contiguous() makes, "
                 "and copy the result back if x itself is wanted"
+            )
+        if tensor.untyped_storage().nbytes() < tensor.nbytes:
+            raise UsageError(
+                f"the memory of tensor `{name}` was freed (its storage was resized, as FSDP does "
+                "with parameters between uses); give a tensor that has its data"
             )
         if tensor.is_conj() or tensor.is_neg():
             raise UsageError(f"tensor `{name}` is a lazy view; give x.resolve_conj().resolve_neg()")
@@ -177,6 +182,14 @@ class Memory:
         with torch.inference_mode(False), allocating(what, size):
             made = flat(torch.zeros, prod(shape), torch_dtype(dtype), self._device)
             return made.view(shape)
+
+
+def _place(tensor: torch.Tensor) -> Callable[[], int]:
+    """Where the data are, or -1 once a transpose in place has left only the shape as it was."""
+    dims = [size for size in tensor.shape if size > 1]
+    if len(set(dims)) == len(dims):  # then a transpose shows in the shape
+        return tensor.data_ptr
+    return lambda: tensor.data_ptr() if tensor.is_contiguous() else -1
 
 
 def _first(value: object) -> int:

@@ -30,6 +30,16 @@ def below_autograd() -> AbstractContextManager[object]:
         return nullcontext()
 
 
+def as_here() -> AbstractContextManager[object]:
+    """A context that gives another thread the modes of autograd which this one is in now.
+
+    They belong to a thread: tensors made in inference mode can only be written in it.
+    """
+    if torch.is_inference_mode_enabled():
+        return torch.inference_mode()
+    return nullcontext() if torch.is_grad_enabled() else torch.no_grad()
+
+
 def ranged(title: str, step: Callable[[], Any]) -> Callable[[], None]:
     """`step` as a range of this title."""
 

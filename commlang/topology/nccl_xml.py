@@ -25,7 +25,8 @@ _UNKNOWN_LANE = 60
 # Payload of one NVLink in GB/s, by least compute capability (ncclTopoNVLinkBw).
 _NVLINK = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (80, 20.0), (70, 20.0), (60, 18.0))
 _OLD_NVLINK = 20.0
-# GB/s between two processors (ncclTopoGetInterCpuBw).
+# GB/s between two processors (ncclTopoGetInterCpuBw of NCCL up to 2.30; later ones count more for
+# AMD's from Zen 3 on).
 _BETWEEN = {"AuthenticAMD": 16.0, "CentaurHauls": 6.0, "  Shanghai  ": 6.0}
 _INTEL = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0))
 _OLD_INTEL, _ARM, _POWER, _OTHER = 6.0, 6.0, 32.0, 5000.0
