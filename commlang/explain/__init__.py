@@ -49,13 +49,13 @@ def explain(
     if expand is None:
         return explain_job(job, Speaker(job))
     from commlang.explain.numbers import group_numbers
-    from commlang.explain.pattern import PatternSpeaker
+    from commlang.explain.pattern import speaker_of
 
     program = expand(job.world)
     numbers = group_numbers(Job(dumps, program.world), program)
     members = {key: program.groups.entries[n].members for key, n in numbers.items()}
     job = Job(dumps, program.world, members)
-    return explain_job(job, PatternSpeaker(job, program, numbers))
+    return explain_job(job, speaker_of(job, program, numbers))
 
 
 def explain_job(job: Job, speaker: Speaker) -> Explanation:
@@ -81,7 +81,7 @@ def explain_job(job: Job, speaker: Speaker) -> Explanation:
     return Explanation(
         job.world,
         tuple(job.dumps),
-        tuple(sorted({b for dump in job.dumps.values() for b in dump.backends})),
+        job.backends,
         operations,
         len(job.groups),
         tuple(findings),

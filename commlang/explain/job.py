@@ -61,9 +61,14 @@ class Job:
         return tuple(rank for rank in range(self.world) if rank not in self.dumps)
 
     @cached_property
+    def backends(self) -> tuple[str, ...]:
+        """The backends of its operations, by name."""
+        return tuple(sorted({b for dump in self.dumps.values() for b in dump.backends}))
+
+    @property
     def records_messages(self) -> bool:
         """Whether sends and recvs are in the dumps; gloo's are not."""
-        return "gloo" not in {b for dump in self.dumps.values() for b in dump.backends}
+        return "gloo" not in self.backends
 
     @cached_property
     def groups(self) -> dict[GroupKey, str]:

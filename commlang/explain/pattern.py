@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from commlang.explain.calls import Calls, scheduled_calls
 from commlang.explain.place import Placed, names_of, place
 from commlang.explain.words import Speaker
 from commlang.program.matching import match_collectives, match_messages
-from commlang.schedule.linear import linearise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,15 +25,22 @@ _NEXT = 4
 class PatternSpeaker(Speaker):
     """Tells calls as statements, where what a rank issued fits the pattern in one way only."""
 
-    def __init__(self, job: Job, program: Program, numbers: Mapping[GroupKey, int]) -> None:
+    def __init__(self, job: Job, calls: Calls, numbers: Mapping[GroupKey, int]) -> None:
         super().__init__(job)
-        self.program = program
+        self.program = calls.program
+        self._calls = calls
         self._numbers = numbers
         self.placed: dict[int, Placed] = {
-            rank: place(job, dump, program, issue_order(program, rank), numbers)
+            rank: place(job, dump, calls, numbers)
             for rank, dump in job.dumps.items()
-            if rank < program.world
+            if rank < calls.program.world
         }
+
+    @property
+    def unplaced(self) -> int:
+        """How many operations are none of the pattern's, as far as can be told."""
+        issued = sum(len(self.job.dumps[rank].entries) for rank in self.placed)
+        return issued - sum(len(placed.rows) for placed in self.placed.values())
 
     @cached_property
     def _others(self) -> dict[int, list[int]]:
@@ -75,7 +82,7 @@ class PatternSpeaker(Speaker):
     def _by_turn(self, entry: Entry) -> int | None:
         """The row of a collective on a group that was made for the pattern, by its number."""
         number = self._numbers.get(entry.group, 0)
-        rows = self._calls.get((entry.rank, number), []) if not entry.is_message else []
+        rows = self._turns.get((entry.rank, number), []) if not entry.is_message else []
         if not number or not rows:
             return None
         row = rows[(entry.number - 1) % len(rows)]
@@ -83,11 +90,11 @@ class PatternSpeaker(Speaker):
         return row if entry.name.startswith(names_of(kind)) else None
 
     @cached_property
-    def _calls(self) -> dict[tuple[int, int], list[int]]:
+    def _turns(self) -> dict[tuple[int, int], list[int]]:
         """The rows of a rank's collectives on a group, in the order of issue."""
         found: dict[tuple[int, int], list[int]] = {}
         for rank in self.placed:
-            for row in issue_order(self.program, rank):
+            for row in self._calls.order(rank):
                 if self.program.site_of(row).kind.is_collective:
                     found.setdefault((rank, int(self.program.group[row])), []).append(row)
         return found
@@ -120,7 +127,7 @@ class PatternSpeaker(Speaker):
             if peer != rank and placed and other in placed.following:
                 return [f"rank {peer} may not have issued its {self.text(other)} either"]
             if peer != rank and placed and placed.rows:
-                order = issue_order(self.program, peer)
+                order = self._calls.order(peer)
                 last = placed.rows[max(placed.rows)]
                 past = order.index(last) > order.index(other)
                 where = "is past" if past else "has not come to"
@@ -139,11 +146,13 @@ class PatternSpeaker(Speaker):
         return [rank for rank, placed in self.placed.items() if placed.inside]
 
     def text(self, row: int) -> str:
-        """A row's statement with its place."""
-        return f"`{self.program.text(row)}` ({self.program.where(row)})"
+        """A call's statement with its place."""
+        return self._calls.text(row)
 
 
-def issue_order(program: Program, rank: int) -> list[int]:
-    """A rank's rows in the order in which its host comes to them, without waits."""
-    actions = linearise(program, rank, lambda: program)
-    return [row for action in actions if action.act.value != "join" for row in action.rows]
+def speaker_of(job: Job, program: Program, numbers: Mapping[GroupKey, int]) -> PatternSpeaker:
+    """Takes the calls of the text, or those of the default schedule if more are among them."""
+    written = PatternSpeaker(job, Calls(program), numbers)
+    other = scheduled_calls(program, job.backends) if written.unplaced else None
+    scheduled = PatternSpeaker(job, other, numbers) if other else written
+    return min(written, scheduled, key=lambda speaker: speaker.unplaced)

@@ -18,6 +18,7 @@ from commlang.records import record
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from commlang.explain.calls import Calls
     from commlang.explain.dump import Dump, Entry, GroupKey
     from commlang.explain.job import Job
     from commlang.program import Program
@@ -54,21 +55,20 @@ class Placed:
     expected: int | None = None
 
 
-def place(
-    job: Job, dump: Dump, program: Program, order: Sequence[int], numbers: Mapping[GroupKey, int]
-) -> Placed:
-    """Place what a rank issued in its rows, given in the order of issue.
+def place(job: Job, dump: Dump, calls: Calls, numbers: Mapping[GroupKey, int]) -> Placed:
+    """Place what a rank issued in its calls.
 
     `numbers` are the pattern's groups of those in the dumps.
     """
     messages = "gloo" not in dump.backends
-    rows = [row for row in order if _is_recorded(program, row, messages)]
+    order = calls.order(dump.rank)
+    rows = [row for row in order if _is_recorded(calls.program, row, messages)]
     entries = [e for e in dump.entries if not e.name.endswith("coalesced") or not e.is_message]
     if not rows:
         return Placed({})
     if not entries:
         return Placed({}, _following(order, -1, rows[0]))
-    fits = _Fits(job, program, numbers)
+    fits = _Fits(job, calls, numbers)
     states: dict[int, int] = dict.fromkeys(range(len(rows)) if dump.lost else (0,), 0)
     trail: list[dict[int, tuple[int, bool]]] = []
     spent = 0
@@ -154,9 +154,10 @@ def names_of(kind: Kind) -> tuple[str, ...]:
 class _Fits:
     """Whether an operation that was recorded can be that of a row."""
 
-    def __init__(self, job: Job, program: Program, numbers: Mapping[GroupKey, int]) -> None:
+    def __init__(self, job: Job, calls: Calls, numbers: Mapping[GroupKey, int]) -> None:
         self._job = job
-        self._program = program
+        self._calls = calls
+        self._program = calls.program
         self._numbers = numbers
         self._known: dict[tuple[object, ...], bool] = {}
 
@@ -177,11 +178,7 @@ class _Fits:
             peer = self._job.endpoints(entry)[kind is Kind.SEND]
             if peer >= 0 and peer != int(self._program.peer[row]):
                 return False
-        return kind not in _WHOLE or _elements(entry) == self._length(row)
-
-    def _length(self, row: int) -> int:
-        first = int(self._program.first[row])
-        return int(self._program.operands.length[first]) if first >= 0 else 0
+        return kind not in _WHOLE or _elements(entry) == self._calls.elements(row)
 
 
 def _elements(entry: Entry) -> int:

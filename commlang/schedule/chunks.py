@@ -72,7 +72,7 @@ def chunks(program: Program) -> list[Chunk] | str:
 
 def split(program: Program, listed: Sequence[Chunk]) -> Program:
     """The program with these statement instances in pieces, whose waits are to be placed anew."""
-    times = _times(program, listed)
+    times = piece_counts(program, listed)
     rows = np.repeat(np.arange(len(program)), times)
     start = np.cumsum(times) - times
     piece = np.arange(len(rows)) - start[rows]
@@ -95,7 +95,7 @@ def split(program: Program, listed: Sequence[Chunk]) -> Program:
 _COLUMNS = ("rank", "key", "nest", "site", "peer", "tag", "group", "first", "count", "numbers_at")
 
 
-def _times(program: Program, listed: Sequence[Chunk]) -> Array:
+def piece_counts(program: Program, listed: Sequence[Chunk]) -> Array:
     """Per row, how many pieces it becomes."""
     known = np.array(sorted((c.key, c.pieces) for c in listed), dtype=np.int64).reshape(-1, 2)
     at = np.minimum(np.searchsorted(known[:, 0], program.key), len(known) - 1)

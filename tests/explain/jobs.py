@@ -13,19 +13,20 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import commlang
 
 _c10d: Any = torch._C._distributed_c10d  # pyright: ignore
 _dist: Any = dist
 Expected = Callable[[int], tuple[int, int, int | None]]
 WORLD = 4
+PATTERN = Path(__file__).parent / "golden" / "scheduled.cl"
 
 
 def _data() -> torch.Tensor:
@@ -121,6 +122,17 @@ def long(rank: int) -> None:
         _dist.broadcast(x, src=0)
 
 
+def scheduled(rank: int) -> None:
+    """A plan that makes calls one and splits others, which rank 2 runs once only."""
+    plan = commlang.load(PATTERN).plan(world=WORLD)
+    with commlang.Executor(plan) as executor:
+        tensors = {"x": torch.zeros(8, 256), "y": torch.zeros(1 << 20)}
+        executor.run(**tensors)
+        if rank == 2:
+            busy()
+        executor.run(**tensors)
+
+
 def well(rank: int) -> None:
     x = _data()
     _dist.all_reduce(x)
@@ -154,6 +166,7 @@ JOBS: dict[Callable[[int], None], Expected] = {
     two_roots: lambda rank: (1, 0, None),
     lone_recv: lambda rank: (1, 1, 0) if rank >= 3 else (2, 1, 1),
     long: lambda rank: (30, 30, 0) if rank == 1 else (31, 30, 1),
+    scheduled: lambda rank: ((10, 5, 3), (6, 3, 1), (5, 5, 0), (6, 3, 3))[rank],
     well: lambda rank: (2, 2, 0),
     timed_out: lambda rank: (1, 1, 0) if rank == 1 else (2, 2, 0),
     timed_out_leaf: lambda rank: (0, 0, 0) if rank == 1 else (1, 1, 0),

@@ -259,6 +259,46 @@ def test_messages_in_the_lines_of_a_pattern(explain: Explain, folder: Path) -> N
     assert lines[0] == "rank 1 has not issued `send(x, dst=ranks.next)` (step.cl:2:5); rank 0 waits"
 
 
+def test_pieces_that_a_schedule_made(explain: Explain, folder: Path) -> None:
+    (folder / "chain.cl").write_text(
+        "pattern chain(x: float32[1Mi]):\n"
+        "    if rank > 0:\n"
+        "        recv(x, src=rank - 1)\n"
+        "    if rank < world - 1:\n"
+        "        send(x, dst=rank + 1)\n"
+    )
+    half = 1 << 19
+    ranks = of(3)
+    ranks[0].message("send", 1, half).message("send", 1, half, state="started")
+    ranks[1].message("recv", 0, half)
+    ranks[2].message("recv", 1, half, state="scheduled")
+    lines = explain(ranks, "chain.cl", "--world", "3")
+    assert lines[0] == (
+        "rank 1 has not issued `recv(x, src=rank - 1)` (chain.cl:3:9), piece 2 of 2; "
+        "ranks 0, 2 wait"
+    )
+    assert (
+        "  rank 1 has next in the pattern: `recv(x, src=rank - 1)` (chain.cl:3:9), piece 2 of 2"
+    ) in lines
+
+
+def test_other_statements_that_a_schedule_made_one(explain: Explain, folder: Path) -> None:
+    (folder / "step.cl").write_text(
+        "pattern step(x: float32[4], y: float32[6]):\n    all_reduce(x)\n    all_reduce(y)\n"
+    )
+    ranks = of(2)
+    for r in ranks:
+        r.call("all_reduce", 10)
+    ranks[0].call("all_reduce", 10, state="started")
+    lines = explain(ranks, "step.cl")
+    assert lines[0] == (
+        "rank 1 has not issued `all_reduce(x)` (step.cl:2:5) to `all_reduce(y)` (step.cl:3:5), "
+        "2 as one; rank 0 waits"
+    )
+    ranks[1].call("all_reduce", 4).call("all_reduce", 6)
+    assert "rank 1 gave float32[4]" in explain(ranks, "step.cl")[0]
+
+
 def test_one_prefix_and_one_rank_each(cli: Callable[..., Any], folder: Path) -> None:
     write(folder, of(2))
     (folder / "other_0").write_bytes(b"")
